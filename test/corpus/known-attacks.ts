@@ -20,6 +20,8 @@ export async function knownAttacks(
   const searches = (each: (at: number) => string) =>
     `{ ${times(10, (at) => `s${at}: search(type: ISSUE, query: "${each(at)}", first: 1) { issueCount }`)} }`;
   const conflicting = times(480, (at) => `a: search(type: ISSUE, query: "w${at}", first: 1) { issueCount }`);
+  const unheld = times(323, (at) => `a${at}: commit { authoredDate author { __typename } }`);
+  const failing = `pullRequests(first: 5) { nodes { reviews(first: 1) { nodes { ${unheld} } } } }`;
   const hook = (what: string, events: string[], secret = "x"): Fuzz => ({
     ...{ name: what, method: "POST", path: `/repos/${owner}/${name}/hooks` },
     body: JSON.stringify({ name: "web", events, config: { url: "https://example.com/", secret } }),
@@ -59,6 +61,7 @@ export async function knownAttacks(
       searches((at) => `in:comments ${times(60, (word) => `w${at}x${word}`)}`),
     ),
     asGraphql("480 aliases that conflict", `{ ${conflicting} }`),
+    asGraphql("2,000 errors in one answer", `{ repository(owner: "${owner}", name: "${name}") { ${failing} } }`),
     hook(
       "a hook for half a million events",
       Array.from({ length: 515_238 }, (_, at) => `e${at}`),

@@ -1,5 +1,6 @@
 /** What pull requests show of their commits and files, and what commits show of themselves. */
 
+import type { GraphQLError } from "graphql";
 import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { countHeldLists, findCommits, listedSource } from "../../../mirror/read/lists.ts";
 import { sees } from "../../../mirror/read/repositories.ts";
@@ -84,24 +85,37 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
   throw typedError("UNPROCESSABLE", "The files of this pull request are not mirrored.");
 };
 
-/** The whole commit, if the list of some pull request has it. Otherwise upstream answers. */
-async function wholeCommit(node: Node, call: GraphqlCall): Promise<Fields> {
-  const { repositoryId, rest: known } = node;
+/** Where a commit is. */
+interface Place {
+  repositoryId: number;
+  sha: string;
+}
+
+/**
+ * The whole commit, if the list of some pull request has it. Otherwise upstream answers.
+ * @throws GraphQLError the same one for all fields of a commit: making each field's own would take long
+ */
+async function wholeCommit({ repositoryId, rest: known }: Node, call: GraphqlCall): Promise<Fields> {
   if (known.sha !== undefined) return known;
+  const commit = await call
+    .loader("whole commits", (places: Place[]) => Promise.all(places.map((place) => findWhole(place, call))))
+    .load({ repositoryId, sha: String(known.oid) });
+  if (commit instanceof Error) throw commit;
+  return commit;
+}
+
+async function findWhole({ repositoryId, sha }: Place, call: GraphqlCall): Promise<Fields | GraphQLError> {
   const { rest: repository } = await call.requireRepositoryById(repositoryId);
   const maySee = sees(call.sight, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
-  type Place = { repositoryId: number; sha: string };
   const found = maySee
     ? await call
-        .loader<Place, Awaited<ReturnType<typeof findCommits>>[number]>("commits by hash", (places) =>
-          findCommits(call.db, places),
-        )
-        .load({ repositoryId, sha: String(known.oid) })
+        .loader("commits by hash", (places: Place[]) => findCommits(call.db, places))
+        .load({ repositoryId, sha })
     : null;
   const [commit] = found ? await call.unfold("Commit", [found]) : [];
   if (commit) return commit.rest;
   call.lacks();
-  throw typedError("UNPROCESSABLE", "Of this commit only its hash is mirrored.");
+  return typedError("UNPROCESSABLE", "Of this commit only its hash is mirrored.");
 }
 
 const ofWhole =

@@ -6,7 +6,7 @@
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import { UNSHOWN } from "../../../mirror/render/left-out.ts";
 import type { Pace } from "../../../work/pace.ts";
-import { MissingValueError, resourceLimit } from "../errors.ts";
+import { errorOfField, MissingValueError, resourceLimit } from "../errors.ts";
 import {
   concreteType,
   Faults,
@@ -225,12 +225,13 @@ class Execution {
   async #later(form: Form, field: PlannedField, value: PromiseLike<unknown>, place: ResponsePath): Promise<string> {
     try {
       const resolved = await value;
-      // Thousands of values may come from one statement, and all of them go on in one turn of the loop.
+      // Thousands of values or errors may come from one statement, and all of them go on in one turn of the loop.
       if (this.#pace.isOver()) await this.#pace.turn();
       this.#goOn();
       const text = this.#value(form, field, resolved, place);
       return typeof text === "string" ? flat(text) : await text;
     } catch (error) {
+      if (this.#pace.isOver()) await this.#pace.turn();
       return this.#failed(form, field, error, place);
     }
   }
@@ -377,7 +378,7 @@ class Execution {
   #failed(form: Form, field: PlannedField, error: unknown, place: ResponsePath): string {
     if (this.refusal) throw this.refusal;
     const path = responsePath(place);
-    const located = locatedError(error, field.nodes, path);
+    const located = errorOfField(error, field.nodes, path);
     if (form.isRequired) throw located;
     this.faults.add(located, path);
     return "null";

@@ -391,9 +391,14 @@ export class Faults {
   /** @param path the path of the value that is null because of the error */
   add(error: GraphQLError, path: readonly (string | number)[]): void {
     this.#count += 1;
-    for (let length = path.length; length >= 0; length--)
-      if (this.#nulled.has(JSON.stringify(path.slice(0, length)))) return;
-    this.#nulled.add(JSON.stringify(path));
+    // No name of a field has a slash.
+    let place = "";
+    if (this.#nulled.has(place)) return;
+    for (const step of path) {
+      place += `/${step}`;
+      if (this.#nulled.has(place)) return;
+    }
+    this.#nulled.add(place);
     this.errors.push(error);
   }
 }
