@@ -19,7 +19,7 @@ import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { Refreshes } from "../../src/sync/refresh/refresh.ts";
+import { REFRESHES_AT_ONCE, Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
@@ -113,9 +113,12 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     const due = await ctx.db.query<Mark>(
       sql`select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${ctx.clock.now()} order by m.not_before`,
     );
-    // A worker takes as many marks at once.
-    for (let start = 0; start < due.length; start += 32)
-      await Promise.all(due.slice(start, start + 32).map((mark) => persist(() => refreshes.refresh(mark))));
+    // As a worker does: whenever one of its places is free, it takes the next.
+    const next = due.values();
+    const place = async () => {
+      for (const mark of next) await persist(() => refreshes.refresh(mark));
+    };
+    await Promise.all(Array.from({ length: REFRESHES_AT_ONCE }, place));
   };
   const copy = async () => {
     for (const { queue, run } of [

@@ -1,10 +1,12 @@
 /** Labels carry no time at which they changed. Their events tell what came before. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { editLabel } from "../../src/simulator/changes/labels.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -57,4 +59,31 @@ test("a label that was renamed is shown by the next read, and no sweep takes it 
     0,
   );
   expect(charged).toBe(0);
+});
+
+test("labels that two events of one second show differently are asked for by one question, in the known order", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 31, repositories: 1, issues: 4, pulls: 1 }),
+  });
+  const { ctx, simulator, first } = world;
+  const clock = simulator.world.clock as SettableClock;
+  const [label, other, third] = [...simulator.world.labels.values()];
+  const [issue] = [...simulator.world.issues.values()].filter((one) => !one.pull);
+  if (!label || !other || !third || !issue) throw new Error("The generated world has no three labels");
+  const { ownerId } = issue.repository;
+  editIssue(simulator.world, ownerId, issue, { labelIds: [third.id, label.id] });
+  await world.mirror(first);
+  await world.listen(first);
+  await world.settleMarks();
+  clock.advance(1_000 - (clock.now() % 1_000));
+  editIssue(simulator.world, ownerId, issue, { labelIds: [third.id, label.id, other.id] });
+  await world.settle();
+  editIssue(simulator.world, ownerId, issue, { labelIds: [third.id, other.id] });
+  await world.settle();
+  expect(await ctx.db.count(sql`select from refresh_marks where kind = 'issue' and 'labels' = any(keys)`)).toBe(1);
+  simulator.meter.reset();
+  await world.settleMarks();
+  const asked = Object.entries(simulator.meter.read().routes).filter(([, { charged }]) => charged > 0);
+  expect(asked.map(([route]) => route)).toEqual(["POST /graphql"]);
+  expect((await compare(ctx, simulator, first)).differences).toEqual([]);
 });

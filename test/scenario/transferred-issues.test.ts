@@ -1,11 +1,12 @@
-import { expect, test } from "vitest";
-import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import { describe, expect, test } from "vitest";
+import { createComment } from "../../src/simulator/changes/comments.ts";
+import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
-import { openWorld } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 /**
  * Two mirrored repositories. An issue moves from the first to the second with its comments, and no webhook tells of it.
@@ -66,6 +67,71 @@ test("an issue that went on through a repository that is not mirrored is found w
   });
   expect(answer.status).toBe(301);
   expect(answer.headers.get("location")).toBe(`${world.url}/repositories/${to.id}/issues/${number}`);
+});
+
+/** What was charged since the meter was reset, by route; a question by GraphQL is a point. */
+function chargedBy({ simulator }: TestWorld): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(simulator.meter.read().routes)
+      .map(([route, { charged, points }]) => [route, points || charged] as const)
+      .filter(([, cost]) => cost > 0),
+  );
+}
+
+describe("upstream's words for a transferred issue leave open only what it brings along", () => {
+  const COMMENTS = "GET /repos/:owner/:repo/issues/:number/comments";
+  test.each([
+    { state: "open", comments: 0, costs: {} },
+    { state: "open", comments: 2, costs: { "POST /graphql": 1, [COMMENTS]: 1 } },
+    // No word tells who has closed it.
+    { state: "closed", comments: 0, costs: { "GET /repos/:owner/:repo/issues/:number": 1 } },
+  ] as const)("$state, with $comments comments", async ({ state, comments, costs }) => {
+    await using world = await openWorld({
+      fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 0 }),
+    });
+    const { simulator } = world;
+    const { world: upstream } = simulator;
+    const [from, to] = [...upstream.repositories.values()].filter((one) => !one.fork);
+    if (!from || !to) throw new Error("The generated world has no two repositories");
+    const names = [from, to].map((one) => upstream.fullName(one));
+    const made = { repository: from, title: "it moves", body: null, labelIds: [] };
+    const issue = createIssue(upstream, from.ownerId, made);
+    for (let at = 0; at < comments; at++) createComment(upstream, from.ownerId, issue, "said before");
+    if (state === "closed") editIssue(upstream, from.ownerId, issue, { state });
+    await world.mirror(...names);
+    await world.listen(...names);
+    await world.settleMarks();
+    simulator.meter.reset();
+    transferIssue(upstream, from.ownerId, issue, to);
+    await world.settleMarks();
+    const charged = chargedBy(world);
+    // Whether the old one is gone is asked too.
+    const asked = { "POST /graphql": 1, ...costs };
+    expect(charged).toEqual(asked);
+    for (const name of names) expect((await compare(world.ctx, simulator, name)).differences).toEqual([]);
+  });
+});
+
+test("a milestone no longer counts an issue that went elsewhere, and its counts are asked for with other doubts", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 4 }),
+  });
+  const { simulator } = world;
+  const { world: upstream } = simulator;
+  const [from, to] = [...upstream.repositories.values()].filter((one) => !one.fork);
+  const milestone = [...upstream.milestones.values()].find((one) => one.repository === from);
+  if (!from || !to || !milestone) throw new Error("The generated world has no two repositories with a milestone");
+  const issue = createIssue(upstream, from.ownerId, { repository: from, title: "it moves", body: null, labelIds: [] });
+  editIssue(upstream, from.ownerId, issue, { milestoneId: milestone.id });
+  const names = [from, to].map((one) => upstream.fullName(one));
+  await world.mirror(...names);
+  await world.listen(...names);
+  await world.settleMarks();
+  simulator.meter.reset();
+  transferIssue(upstream, from.ownerId, issue, to);
+  await world.settleMarks();
+  expect(chargedBy(world)).toEqual({ "POST /graphql": 1 });
+  for (const name of names) expect((await compare(world.ctx, simulator, name)).differences).toEqual([]);
 });
 
 test("a catch-up that fails over the comments of a transferred issue meets it again", async () => {

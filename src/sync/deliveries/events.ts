@@ -56,6 +56,8 @@ export type Payload = Fields & { action?: string };
 export type PayloadRepository = NonNullable<Sighting["repository"]>;
 
 export interface RefreshAsk extends ResourceKey {
+  /** The keys that are asked for. Without them it is all of the resource. */
+  keys?: readonly string[];
   /** Ask only if the mirror knows the resource as an issue, not as a pull request. */
   ifPlainIssue?: boolean;
 }
@@ -97,6 +99,9 @@ export interface FollowedEvent {
   threadsOf?: (payload: Payload) => number | null;
 }
 
+/** What a milestone says of its issues. */
+const MILESTONE_COUNTS: readonly string[] = ["open_issues", "closed_issues"];
+
 /** What is done to a repository. */
 const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(
   " ",
@@ -115,18 +120,21 @@ export const FOLLOWED_ALWAYS = {
         ...observeOptional("milestone", payload.milestone, at),
       ];
     },
-    // Some payloads leave the state out. An issue that was transferred here brings comments along, and no event tells of those.
+    // Some payloads leave the state out. An issue that was transferred here brings comments along, and no event tells of
+    // those, nor of who closed it before.
     ask: (payload) => {
-      const isPart =
-        objectOf(payload.issue).state === undefined ||
-        (isObject(payload.changes) && isObject(payload.changes.old_issue));
+      const { state, comments } = objectOf(payload.issue);
+      const isMovedHere = isObject(objectOf(payload.changes).old_issue);
+      const isPart = state === undefined || (isMovedHere && wasClosed(payload.issue));
+      const bringsComments = isMovedHere && comments !== 0;
+      const issue = { kind: "issue" as const, key: keyIn("issue", payload.issue) };
       const milestone = wholeOf(objectOf(objectOf(payload.issue).milestone).id);
       // The milestone no longer counts an issue that is gone, but the payload still shows the milestone with the old
       // count.
       const isCounted = (payload.action === "deleted" || payload.action === "transferred") && milestone !== null;
       return [
-        ...(isPart ? [{ kind: "issue" as const, key: keyIn("issue", payload.issue) }] : askBlocking(payload)),
-        ...(isCounted ? [{ kind: "milestone" as const, key: milestone }] : []),
+        ...(isPart ? [issue] : bringsComments ? [{ ...issue, keys: ["comments"] }] : askBlocking(payload)),
+        ...(isCounted ? [{ kind: "milestone" as const, key: milestone, keys: MILESTONE_COUNTS }] : []),
       ];
     },
     counting: countingParent,
@@ -223,10 +231,22 @@ function withCloser(observed: Observed[], payload: Payload, { api, shapeIds }: S
 }
 
 /** Undefined: the payload does not say. */
-function closerIn({ action, sender, changes }: Payload): { by: Fields | null; state: "open" | "closed" } | undefined {
+function closerIn({
+  action,
+  sender,
+  changes,
+  issue,
+}: Payload): { by: Fields | null; state: "open" | "closed" } | undefined {
   if (action === "closed")
     return isObject(sender) && sender.login !== NOBODY ? { by: sender, state: "closed" } : undefined;
-  return action === "opened" && !isObject(objectOf(changes).old_issue) ? { by: null, state: "open" } : undefined;
+  const isMovedHere = isObject(objectOf(changes).old_issue);
+  return action === "opened" && !(isMovedHere && wasClosed(issue)) ? { by: null, state: "open" } : undefined;
+}
+
+/** Whether somebody has ever closed the issue. */
+function wasClosed(issue: Json | undefined): boolean {
+  const { state, state_reason } = objectOf(issue);
+  return state !== "open" || state_reason === "reopened";
 }
 
 /** Without these nothing could ask for it again, and GraphQL could not show it. */

@@ -15,8 +15,8 @@ export async function fetchAndStoreMissingComments(
   { seen }: Observed,
   priority: Priority,
 ): Promise<void> {
-  const counts = seen.flatMap(({ kind, key, extent, deleted, fields: { comments } }) =>
-    kind === "issue" && extent !== "partial" && !deleted && typeof comments === "number"
+  const counts = seen.flatMap(({ kind, key, deleted, fields: { comments } }) =>
+    kind === "issue" && !deleted && typeof comments === "number"
       ? [{ repositoryId: repository.id, number: key, comments }]
       : [],
   );

@@ -8,7 +8,7 @@ import { Gather } from "../../work/gather.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
-import { SUMMARIES, VALUES } from "./node-values.ts";
+import { COUNTS, LABELS, SUMMARIES, VALUES } from "./node-values.ts";
 import { takeMoment } from "./paced.ts";
 
 /**
@@ -17,8 +17,10 @@ import { takeMoment } from "./paced.ts";
  * - checks: how many checks the head of a pull request has in each state, and the ids of its statuses.
  * - values: the keys that contradictions are mostly about.
  * - summaries: the same, and how many sub-issues an issue has.
+ * - labels: the values, and the labels of an issue or pull request.
+ * - counts: how many issues a milestone has.
  */
-type QuestionTopic = "existence" | "mergeability" | "checks" | "values" | "summaries";
+type QuestionTopic = "existence" | "mergeability" | "checks" | "values" | "summaries" | "labels" | "counts";
 
 /** A question about one resource of a repository. */
 export interface NodeQuestion extends ResourceKey {
@@ -43,6 +45,8 @@ const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
   checks: `... on PullRequest { repository { databaseId } ${HEAD_WITH_IDS} }`,
   values: VALUES,
   summaries: SUMMARIES,
+  labels: LABELS,
+  counts: COUNTS,
 };
 
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */

@@ -14,7 +14,7 @@ import {
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, overruling } from "../../mirror/store/observation.ts";
-import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
+import { type Kind, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { refreshId } from "../../queues/jobs.ts";
 import { enqueueCatchUp } from "../../queues/queues.ts";
@@ -158,8 +158,9 @@ export class Refreshes {
       return "deleted";
     }
     if (repository && mark?.keys && typeof answer === "object" && question?.about !== "existence") {
-      const observed = observeValues(ctx, repository, wanted, { ...answer, inDoubt: mark.keys });
+      const observed = await observeValues(ctx, repository, wanted, { ...answer, inDoubt: mark.keys });
       if (observed) {
+        if (mark.keys.includes("comments")) await fetchAndStoreMissingComments(ctx, repository, observed, "refresh");
         await this.#stores.add({ observed, mark, startedAt });
         return "merged";
       }
@@ -271,7 +272,13 @@ async function nodeQuestion(
   const node = { kind, repositoryId, key, nodeId: row.nodeId };
   if (row.isDeleted) return { ...node, about: "existence" };
   if (!mark?.keys) return null;
-  return { ...node, about: mark.keys.includes("sub_issues_summary") ? "summaries" : "values" };
+  return { ...node, about: topicOf(kind, mark.keys) };
+}
+
+function topicOf(kind: Kind, inDoubt: readonly string[]): NodeQuestion["about"] {
+  if (kind === "milestone") return "counts";
+  if (inDoubt.includes("sub_issues_summary")) return "summaries";
+  return inDoubt.includes("labels") ? "labels" : "values";
 }
 
 function isWholeKind(kind: MarkKind): kind is WholeKind {

@@ -24,8 +24,10 @@ import {
 
 /** Whether the mirror holds this list of the pull request as a whole. */
 async function holds(call: GraphqlCall, list: ListName, { repositoryId, rest: { number } }: Node): Promise<boolean> {
-  type Place = { repositoryId: number; number: number };
-  const held = call.loader<Place, number | null>(`held ${list}`, (places) => countHeldLists(call.db, list, places));
+  type CommitPlace = { repositoryId: number; number: number };
+  const held = call.loader<CommitPlace, number | null>(`held ${list}`, (places) =>
+    countHeldLists(call.db, list, places),
+  );
   return (await held.load({ repositoryId, number: Number(number) })) !== null;
 }
 
@@ -86,7 +88,7 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
 };
 
 /** Where a commit is. */
-interface Place {
+interface CommitPlace {
   repositoryId: number;
   sha: string;
 }
@@ -98,18 +100,18 @@ interface Place {
 async function wholeCommit({ repositoryId, rest: known }: Node, call: GraphqlCall): Promise<Fields> {
   if (known.sha !== undefined) return known;
   const commit = await call
-    .loader("whole commits", (places: Place[]) => Promise.all(places.map((place) => findWhole(place, call))))
+    .loader("whole commits", (places: CommitPlace[]) => Promise.all(places.map((place) => findWhole(place, call))))
     .load({ repositoryId, sha: String(known.oid) });
   if (commit instanceof Error) throw commit;
   return commit;
 }
 
-async function findWhole({ repositoryId, sha }: Place, call: GraphqlCall): Promise<Fields | GraphQLError> {
+async function findWhole({ repositoryId, sha }: CommitPlace, call: GraphqlCall): Promise<Fields | GraphQLError> {
   const { rest: repository } = await call.requireRepositoryById(repositoryId);
   const maySee = sees(call.sight, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
   const found = maySee
     ? await call
-        .loader("commits by hash", (places: Place[]) => findCommits(call.db, places))
+        .loader("commits by hash", (places: CommitPlace[]) => findCommits(call.db, places))
         .load({ repositoryId, sha })
     : null;
   const [commit] = found ? await call.unfold("Commit", [found]) : [];
