@@ -127,8 +127,11 @@ export class Follower {
         // An issue that was made a pull request.
         if (event === "pull_request") this.#known.delete(nameOf(repositoryId, "issues", document));
         // Events that arrived before this one tell of later changes, so their values win over upstream's. What the mirror
-        // makes shows it as it is now.
-        this.#known.set(name, isMade ? all : new Map([...all, ...(this.#known.get(name) ?? [])]));
+        // makes shows it as it was when it was made: a webhook that was applied just then has told of a later change.
+        const known = [...(this.#known.get(name) ?? [])];
+        const stays = ({ at: knownAt }: Value) =>
+          !isMade || (knownAt !== null && at !== null && knownAt > at && knownAt <= receivedAt + AHEAD_MS);
+        this.#known.set(name, new Map([...all, ...known.filter(([, value]) => stays(value))]));
         const isNew = !this.#born.has(name);
         this.#born.add(name);
         return isNew;
