@@ -138,6 +138,8 @@ export class Follower {
       }
       case "deleted":
       case "transferred": {
+        // A repository that goes to another owner stays what it is.
+        if (event === "repository" && payload.action === "transferred") return true;
         this.#gone.add(name);
         if (event === "label") this.#forgetLabel(document.id);
         if (event === "issues") this.#forgetCommentsOf(repositoryId, document.number);
