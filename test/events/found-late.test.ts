@@ -11,6 +11,7 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
+import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tell } from "./tell.ts";
 
@@ -81,6 +82,35 @@ test("a webhook that comes late, after its change was undone unheard, is followe
   ]);
   await find();
   expect(await told(world, issue.number)).toHaveLength(3);
+});
+
+test("a change that is stored while an opening event shows what was there before has an event of its own", async () => {
+  const { world, upstream, repository, pass } = await openUnheard();
+  await using _world = world;
+  const { ctx } = world;
+  const { number } = createIssue(upstream, repository.ownerId, { repository, title: "one" });
+  pass(MINUTE);
+  await world.catchUp();
+  await world.settleMarks();
+  pass(2 * MINUTE);
+  let making: Promise<number> | undefined;
+  await ctx.db.transaction(async (tx) => {
+    const change = sql`repository_id = ${repository.id} and number = ${number}`;
+    await tx.query(sql`
+      update issues set title = 'two', document = replace(document::text, '"one"', '"two"')::json where ${change}`);
+    await tx.query(sql`insert into found_changes (repository_id, kind, key, aspect, was, found_at)
+      values (${repository.id}, 'issue', ${number}, 'title', '"one"', ${ctx.clock.now()})`);
+    making = makeEvents(ctx);
+    const waits = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await until("the making waits for this change", async () => (await ctx.db.count(waits)) > 0);
+  });
+  await making;
+  pass(2 * MINUTE);
+  await makeEvents(ctx);
+  expect(await told(world, number)).toEqual([
+    ["opened", "one", "made"],
+    ["edited", "two", "made"],
+  ]);
 });
 
 test("an opening event that comes after the event of an edit is followed by an event of the present state", async () => {

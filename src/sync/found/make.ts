@@ -226,23 +226,40 @@ async function storeReported(
     ({ kind, key, aspect, isDue }) => !told.has(`${kind} ${key} ${aspect}`) && (isDue || whole.has(`${kind} ${key}`)),
   );
   await forget(tx, repositoryId, over);
+  await endWaiting(
+    tx,
+    repositoryId,
+    found.filter(({ kind, key, aspect }) => told.has(`${kind} ${key} ${aspect}`)),
+  );
   await noteMade(tx, repositoryId, [...told.values()], now);
 }
 
 /** Ends the waiting of these changes. Values that an earlier event reported are kept. */
 async function forget(tx: Transaction, repositoryId: number, over: readonly StoredChange[]): Promise<void> {
   if (over.length === 0) return;
-  const [kinds, keys, aspects] = [
-    over.map((one) => one.kind),
-    over.map((one) => one.key),
-    over.map((one) => one.aspect),
-  ];
-  const named = sql`repository_id = ${repositoryId} and (kind, key, aspect) in (select * from
-    unnest(${kinds}::text[], ${keys}::bigint[], ${aspects}::text[]))`;
-  await tx.query(sql`delete from found_changes where ${named} and made_at is null`);
-  await tx.query(sql`update found_changes set was = null, found_at = null where ${named}`);
+  await tx.query(sql`delete from found_changes where ${named(repositoryId, over)} and made_at is null`);
+  await endWaiting(tx, repositoryId, over);
 }
 
+async function endWaiting(tx: Transaction, repositoryId: number, over: readonly StoredChange[]): Promise<void> {
+  if (over.length === 0) return;
+  await tx.query(sql`update found_changes set was = null, found_at = null where ${named(repositoryId, over)}`);
+}
+
+function named(repositoryId: number, some: readonly StoredChange[]): Sql {
+  const [kinds, keys, aspects] = [
+    some.map((one) => one.kind),
+    some.map((one) => one.key),
+    some.map((one) => one.aspect),
+  ];
+  return sql`repository_id = ${repositoryId} and (kind, key, aspect) in (select * from
+    unnest(${kinds}::text[], ${keys}::bigint[], ${aspects}::text[]))`;
+}
+
+/**
+ * Stores what the events reported. A change that still waits was stored while they were made of what was there before:
+ * it waits on, and differs from what they reported.
+ */
 async function noteMade(
   tx: Transaction,
   repositoryId: number,
@@ -251,12 +268,13 @@ async function noteMade(
 ): Promise<void> {
   if (told.length === 0) return;
   await tx.query(sql`
-    insert into found_changes (repository_id, kind, key, aspect, made, made_until, made_at)
+    insert into found_changes as f (repository_id, kind, key, aspect, made, made_until, made_at)
       select ${repositoryId}, kind, key, aspect, made::json, until, ${now} from unnest(
           ${told.map((one) => one.kind)}::text[], ${told.map((one) => one.key)}::bigint[], ${told.map((one) => one.aspect)}::text[],
           ${told.map((one) => JSON.stringify(one.values))}::text[], ${told.map((one) => one.until)}::timestamptz[])
         as x(kind, key, aspect, made, until) order by kind, key, aspect
-      on conflict (repository_id, kind, key, aspect) do update set was = null, found_at = null, made = excluded.made,
+      on conflict (repository_id, kind, key, aspect) do update
+        set was = case when f.found_at is not null then excluded.made -> -1 end, made = excluded.made,
         made_until = excluded.made_until, made_at = excluded.made_at,
         overtaken = false`);
 }
