@@ -1,6 +1,7 @@
 /** Webhooks may come in any order. The last event of a value tells the one that the mirror shows. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -133,6 +134,54 @@ test("an opening event that comes after the event of an edit is followed by an e
   ]);
   await find();
   expect(await told(world, issue.number)).toHaveLength(3);
+});
+
+test("a comment whose first event comes late, after it was edited unheard, has an event of the edit", async () => {
+  const { world, upstream, repository, issue, unsent, pass } = await openUnheard();
+  await using _world = world;
+  const comment = createComment(upstream, repository.ownerId, issue, "one");
+  pass(MINUTE);
+  editComment(upstream, repository.ownerId, comment, "two");
+  pass(MINUTE);
+  await world.catchUp();
+  await world.settleMarks();
+  const [created] = unsent;
+  if (!created) throw new Error("Upstream told of nothing");
+  await tell(world, created);
+  await world.settle();
+  pass(2 * MINUTE);
+  await makeEvents(world.ctx);
+  const rows = await world.ctx.db.query<{ action: string; body: string }>(sql`
+    select e.action, convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'body' as body from events e
+      join deliveries d on d.id = e.delivery_id where e.event = 'issue_comment' order by e.id`);
+  expect(rows).toEqual([
+    { action: "created", body: "one" },
+    { action: "edited", body: "two" },
+  ]);
+});
+
+test("no event is made while a delivery that came before waits to be applied", async () => {
+  const { world, upstream, repository, unsent, pass } = await openUnheard();
+  await using _world = world;
+  const { ctx } = world;
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "one" });
+  pass(MINUTE);
+  await world.catchUp();
+  await world.settleMarks();
+  editIssue(upstream, repository.ownerId, issue, { title: "two" });
+  const edited = unsent.at(-1);
+  if (!edited) throw new Error("Upstream told of nothing");
+  await ctx.queues.deliveries.pause();
+  await tell(world, edited);
+  pass(2 * MINUTE);
+  expect(await makeEvents(ctx)).toBe(0);
+  await ctx.queues.deliveries.resume();
+  await world.settle();
+  await makeEvents(ctx);
+  expect(await told(world, issue.number)).toEqual([
+    ["edited", "two", "sent"],
+    ["opened", "two", "made"],
+  ]);
 });
 
 test("two changes of one second whose webhooks come late and reversed are followed by an event of the second", async () => {

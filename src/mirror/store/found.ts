@@ -40,6 +40,11 @@ const HEARD: Readonly<Partial<Record<Kind, EventAspects>>> = {
   check_run: { keys: ["status"] },
 };
 
+/** The keys for which upstream sends change events. Pure. */
+export function keysHeard(kind: Kind): readonly string[] {
+  return HEARD[kind]?.keys ?? [];
+}
+
 /** The repository that a resource's events belong to. Pure. */
 export function eventsRepositoryOf({ kind, repositoryId, key }: ResourceKey): number {
   return kind === "repository" ? key : repositoryId;

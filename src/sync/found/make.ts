@@ -46,7 +46,7 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
   const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id::float8 as id from found_changes f
       left join problems failed on failed.task = 'events' and failed.key = f.repository_id::text
     where f.found_at <= ${until} and not ${isUnread(sql`f.kind`, sql`f.aspect`, sql`f.repository_id`)}
-      and not ${rests(ctx, "events", sql`f.repository_id::text`)}
+      and not ${mayBeTold(sql`f.repository_id`, until)} and not ${rests(ctx, "events", sql`f.repository_id::text`)}
     group by f.repository_id order by greatest(min(f.found_at), max(failed.failed_at)) limit ${MOST_REPOSITORIES}`);
   let made = 0;
   await eachAlone(ctx, due, {
@@ -66,6 +66,15 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
 function isUnread(kind: Sql, aspect: Sql, repositoryId: Sql): Sql {
   return sql`(${kind} = 'repository' and ${aspect} = 'private' and exists (
     select from repository_syncs s where s.repository_id = ${repositoryId} and s.state = 'paused'))`;
+}
+
+/**
+ * Whether a delivery that came before the due changes is not applied yet. It may tell of them. If not, its event has a
+ * place before those that are made, which then have to show what it tells.
+ */
+function mayBeTold(repositoryId: Sql, until: Date): Sql {
+  return sql`exists (select from deliveries p
+    where p.status = 'pending' and p.repository_id = ${repositoryId} and p.received_at <= ${until})`;
 }
 
 function counterOf({ metrics }: Pick<Context, "metrics">) {
@@ -152,18 +161,22 @@ const ORDER: readonly Kind[] = [
 ];
 
 /**
- * Locks all waiting changes of the resources that have one due. Changes that another process has locked are left to it.
+ * Locks all waiting changes of the resources that have one due. One process at a time makes events of a repository:
+ * otherwise one could tell what comes next of a resource before another has told of its beginning.
  */
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
-  const found = await tx.query<StoredChange>(sql`
+  const [taken] = await tx.query<{ isOurs: boolean }>(sql`
+    select pg_try_advisory_xact_lock(hashtextextended('tain events made ' || ${repositoryId}, 0))
+      and not ${mayBeTold(sql`${repositoryId}`, until)} as "isOurs"`);
+  if (!taken?.isOurs) return [];
+  return await tx.query<StoredChange>(sql`
     select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
       where repository_id = ${repositoryId} and found_at is not null
         and not ${isUnread(sql`kind`, sql`aspect`, sql`repository_id`)} and (kind, key) in (
         select kind, key from found_changes where repository_id = ${repositoryId} and found_at <= ${until}
             and not ${isUnread(sql`kind`, sql`aspect`, sql`repository_id`)}
           group by kind, key order by array_position(${[...ORDER]}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
-      order by array_position(${[...ORDER]}::text[], kind), key, aspect for update skip locked`);
-  return found;
+      order by array_position(${[...ORDER]}::text[], kind), key, aspect for update`);
 }
 
 /**

@@ -18,6 +18,7 @@ import {
   aspectOf,
   aspectValue,
   eventsRepositoryOf,
+  keysHeard,
   sameAspect,
 } from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";
@@ -68,29 +69,33 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
   const telling = ([aspect, value]: AspectValues[number], isBeside: boolean): Telling => ({
     ...{ kind: about.kind, repositoryId, key, aspect, value, updatedAt, isBeside },
   });
-  const isBorn = payload.action === "opened" && event !== "milestone";
+  const isBorn =
+    FIRST_ACTIONS.has(textOf(payload.action) ?? "") && !(payload.action === "opened" && event === "milestone");
   return [
     ...toldValues(payload, subject, event).map((one) => telling(one, false)),
-    ...(isBorn ? shownAtBirth(subject).map((one) => telling(one, true)) : []),
+    ...(isBorn ? shownAtBirth(about.kind, subject).map((one) => telling(one, true)) : []),
   ];
 }
 
 type AspectValues = [aspect: string, value: Json][];
 
-const VALUE_KEYS: readonly string[] = ["title", "body", "state", "locked", "draft", "head", "base"];
+/** Of the first events of resources. A milestone is opened again. */
+const FIRST_ACTIONS: ReadonlySet<string> = new Set(["opened", "created", "submitted"]);
 const MEMBER_LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
 /** First values for which upstream sends change events too, such as the labels of a new issue. */
-function shownAtBirth(subject: Fields): AspectValues {
+function shownAtBirth(kind: Kind, subject: Fields): AspectValues {
   const members = Object.entries(MEMBER_LISTS).flatMap(([list, name]) =>
     rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),
   );
-  const milestone = numberOf(objectOf(subject.milestone).id);
-  const values = VALUE_KEYS.flatMap((key): AspectValues => {
+  const values = keysHeard(kind).flatMap((key): AspectValues => {
+    if (key === "milestone") return [[key, numberOf(objectOf(subject.milestone).id)]];
     const value = aspectValue(key, subject[key]);
+    // Webhooks write a review's state in lower case.
+    if (kind === "review" && key === "state" && typeof value === "string") return [[key, value.toUpperCase()]];
     return value === undefined ? [] : [[key, value]];
   });
-  return [...members, ["milestone", milestone], ...values];
+  return [...members, ...values];
 }
 
 function toldValues(payload: Fields, subject: Fields, event: string): AspectValues {
