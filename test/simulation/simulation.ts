@@ -190,12 +190,13 @@ class Run {
       for (const [index, step] of plan.steps.entries()) {
         this.#stage.clock.advance(step.advanceMs);
         if (step.advanceMs > SECOND) await this.#ending.wake();
-        for (const back of this.#returning.get(index) ?? []) back();
+        this.#comeBack(index);
         for (const deed of step.deeds) await this.#do(deed, index);
         const done = live.step();
         this.#note(index, done ? `${done.kind} ${done.repository ?? ""}#${done.number ?? ""}` : "nothing");
         if (step.pauseMs > 0) await delay(step.pauseMs);
       }
+      this.#comeBack(plan.steps.length);
       this.#end("steps");
       const meetings = new Meetings({ ...this.#stage, workers: plan.workers, wake: () => this.#ending.wake() }, seed);
       for (const meeting of plan.meetings) {
@@ -363,9 +364,14 @@ class Run {
     }
   }
 
+  /** Whatever is away for longer comes back after the last step. */
   #later(step: number, back: () => void): void {
-    const at = Math.min(step, this.#stage.plan.steps.length - 1);
+    const at = Math.min(step, this.#stage.plan.steps.length);
     this.#returning.set(at, [...(this.#returning.get(at) ?? []), back]);
+  }
+
+  #comeBack(step: number): void {
+    for (const back of this.#returning.get(step) ?? []) back();
   }
 
   /** Has upstream accept the token again, unless a newer one has taken its place meanwhile. */
