@@ -12,6 +12,7 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tell } from "./tell.ts";
@@ -291,4 +292,56 @@ test("the comments that a transferred issue brings along are told, since upstrea
     select (convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'id')::float8 as id from events e
       join deliveries d on d.id = e.delivery_id where e.is_made and e.repository_id = ${to.id} and e.action = 'created'`);
   expect(made.map(({ id }) => id).sort()).toEqual(moved.thread.map(({ id }) => id).sort());
+});
+
+test("the comments of a transferred issue wait for an issue that was not stored when they were", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 0 }),
+  });
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const pass = (ms: number) => {
+    (upstream.clock as SettableClock).advance(ms);
+    world.advance(ms);
+  };
+  const [from, to] = [...upstream.repositories.values()].filter((one) => !one.fork);
+  if (!from || !to) throw new Error("The generated world has no two repositories");
+  const { signal } = new AbortController();
+  await addSelections(ctx, [upstream.fullName(to)]);
+  await resolveSelections(ctx);
+  await backfill(ctx, { repositoryId: to.id }, signal);
+  pass(60 * MINUTE);
+  const issues = ["one", "two"].map((title) => {
+    const issue = createIssue(upstream, from.ownerId, { repository: from, title });
+    createComment(upstream, from.ownerId, issue, "said before");
+    return issue;
+  });
+  pass(60 * MINUTE);
+  // Lists of comments are read from here on.
+  createComment(upstream, to.ownerId, createIssue(upstream, to.ownerId, { repository: to, title: "here" }), "here");
+  await catchUp(ctx, { repositoryId: to.id }, signal);
+  await makeEvents(ctx);
+  pass(60 * MINUTE);
+  for (const issue of issues) transferIssue(upstream, from.ownerId, issue, to);
+  // The comments of one are stored. Those of the other cannot be read, so neither issue is stored.
+  const storedComments = () => ctx.db.count(sql`select from issue_comments where body = 'said before'`);
+  const away = withUpstream(ctx, {
+    get: async (path, options) => {
+      if (/\/issues\/\d+\/comments\?/.test(path) && (await storedComments()) > 0) throw new Error("Upstream is away");
+      return ctx.upstream.get(path, options);
+    },
+  });
+  await expect(catchUp(away, { repositoryId: to.id }, signal)).rejects.toThrow("Upstream is away");
+  expect(await storedComments()).toBe(1);
+  const made = async () => {
+    pass(2 * MINUTE);
+    await makeEvents(ctx);
+    const rows = await ctx.db.query<{ event: string }>(sql`
+      select event from events where repository_id = ${to.id} and is_made order by id`);
+    return rows.map(({ event }) => event);
+  };
+  expect(await made()).toEqual(["issues", "issue_comment"]);
+  await catchUp(ctx, { repositoryId: to.id }, signal);
+  expect((await made()).slice(2)).toEqual(["issues", "issues", "issue_comment", "issue_comment"]);
 });

@@ -45,7 +45,7 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
   // call.
   const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id::float8 as id from found_changes f
       left join problems failed on failed.task = 'events' and failed.key = f.repository_id::text
-    where f.found_at <= ${until} and not ${isUnread(sql`f.kind`, sql`f.aspect`, sql`f.repository_id`)}
+    where f.found_at <= ${until} and not ${waitsFor(until)}
       and not ${mayBeTold(sql`f.repository_id`, until)} and not ${rests(ctx, "events", sql`f.repository_id::text`)}
     group by f.repository_id order by greatest(min(f.found_at), max(failed.failed_at)) limit ${MOST_REPOSITORIES}`);
   let made = 0;
@@ -60,12 +60,18 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
 }
 
 /**
- * Whether the visibility is unknown, since upstream does not show the repository at the moment. Then the mirror hides it
- * of its own accord. The read that shows the repository again tells whether there is an event.
+ * Whether no event can be made yet of the change `f` of `found_changes`.
+ *
+ * The visibility is unknown while upstream does not show the repository: then the mirror hides it of its own accord. The
+ * read that shows the repository again tells whether there is an event. The comments of a transferred issue are stored
+ * before the issue, and an event shows both. A comment whose issue has not come within the hour waits no longer.
  */
-function isUnread(kind: Sql, aspect: Sql, repositoryId: Sql): Sql {
-  return sql`(${kind} = 'repository' and ${aspect} = 'private' and exists (
-    select from repository_syncs s where s.repository_id = ${repositoryId} and s.state = 'paused'))`;
+function waitsFor(until: Date): Sql {
+  return sql`(f.kind = 'repository' and f.aspect = 'private' and exists (
+      select from repository_syncs s where s.repository_id = f.repository_id and s.state = 'paused')
+    or f.kind = 'issue_comment' and f.found_at > ${until}::timestamptz - ${BELIEVED_WITHIN} and exists (
+      select from issue_comments c where c.repository_id = f.repository_id and c.id = f.key
+        and not exists (select from issues i where i.repository_id = c.repository_id and i.number = c.issue_number)))`;
 }
 
 /**
@@ -170,11 +176,10 @@ async function takeFound(tx: Transaction, repositoryId: number, until: Date): Pr
       and not ${mayBeTold(sql`${repositoryId}`, until)} as "isOurs"`);
   if (!taken?.isOurs) return [];
   return await tx.query<StoredChange>(sql`
-    select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
-      where repository_id = ${repositoryId} and found_at is not null
-        and not ${isUnread(sql`kind`, sql`aspect`, sql`repository_id`)} and (kind, key) in (
-        select kind, key from found_changes where repository_id = ${repositoryId} and found_at <= ${until}
-            and not ${isUnread(sql`kind`, sql`aspect`, sql`repository_id`)}
+    select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes f
+      where repository_id = ${repositoryId} and found_at is not null and not ${waitsFor(until)} and (kind, key) in (
+        select kind, key from found_changes f where repository_id = ${repositoryId} and found_at <= ${until}
+            and not ${waitsFor(until)}
           group by kind, key order by array_position(${[...ORDER]}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
       order by array_position(${[...ORDER]}::text[], kind), key, aspect for update`);
 }
