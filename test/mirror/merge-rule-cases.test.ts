@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
 import { fold, type Observation, REPLICA_LAG_MS, type Stored, writtenAt } from "../../src/mirror/store/merge-rule.ts";
+import { observe } from "../../src/mirror/store/observation.ts";
 import { next, run, START } from "./folding.ts";
 
 const issue = (fields: Fields, stamp: Partial<Observation["stamp"]> = {}): Observation => ({
@@ -46,6 +47,20 @@ test("a push brings no key to an account that a read has shown, and a read does"
   expect(next(told, account({ type: "User" }, START + 60_000, false))?.fields).toHaveProperty("type");
   const reading = account({ user_view_type: "public" }, START + 60_000, true);
   expect(next(stored, reading)?.fields).toMatchObject({ user_view_type: "public" });
+});
+
+test("an account that read itself is stored as others are shown it, also where it stands in a resource", () => {
+  const own = { id: 7, login: "alice", type: "User", followers_url: "x", user_view_type: "private" };
+  const at = {
+    api: "http://api",
+    repository: { id: 1, fullName: "a/b", htmlUrl: null },
+    seenAt: new Date(),
+    read: true,
+  };
+  const dates = { created_at: "2026-01-01T00:00:00Z", updated_at: "2026-01-01T00:00:00Z" };
+  const shown = [observe("user", own, at), observe("issue", { id: 1, number: 1, title: "t", ...dates, user: own }, at)];
+  for (const { seen } of shown)
+    expect(seen.find(({ kind }) => kind === "user")?.fields).toMatchObject({ user_view_type: "public" });
 });
 
 test("a read that a lagging replica may have answered does not overrule a delivery of the same second", () => {

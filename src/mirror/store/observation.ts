@@ -60,7 +60,8 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   const stripped = strip(resource, home, at.shapeIds);
   const { shared, shapes } = stripped;
   const bot = kind === "user" && resource.type === "Bot" ? botLogin(resource) : null;
-  const fields = bot === null ? stripped.fields : withLogin(stripped.fields, bot);
+  const named = bot === null ? stripped.fields : withLogin(stripped.fields, bot);
+  const fields = kind === "user" ? shownToOthers(named) : named;
   if (kind === "review") unifyReview(fields, at);
   // Webhooks show the whole suite of a check run, reads its id.
   if (kind === "check_run" && isObject(fields.check_suite)) fields.check_suite = { id: fields.check_suite.id ?? null };
@@ -113,6 +114,11 @@ export function joinObserved(parts: Observed[]): Observed {
   return { seen: parts.flatMap((part) => part.seen), shapes: new Map(parts.flatMap((part) => [...part.shapes])) };
 }
 
+/** An account that reads itself is shown as its own. What is stored is shown to others. */
+function shownToOthers(account: Fields): Fields {
+  return account.user_view_type === undefined ? account : { ...account, user_view_type: "public" };
+}
+
 function sharedSeen({ kind, id, fields, isNamedElsewhere }: SharedResource, at: Sighting): Seen {
   const name = SHARED_KINDS[kind];
   // Such a bot is stored only if the mirror does not know it.
@@ -121,7 +127,7 @@ function sharedSeen({ kind, id, fields, isNamedElsewhere }: SharedResource, at: 
     kind: name,
     repositoryId: repositoryIdOf(name, at),
     key: id,
-    fields,
+    fields: name === "user" ? shownToOthers(fields) : fields,
     ...timed,
     deleted: false,
     extent: "whole",
