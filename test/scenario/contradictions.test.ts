@@ -9,10 +9,11 @@ import { MARK_COLUMNS, type Mark, storeMarks } from "../../src/mirror/store/mark
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
 import { editIssue, lockIssue, unlockIssue } from "../../src/simulator/changes/issues.ts";
 import { editLabel } from "../../src/simulator/changes/labels.ts";
-import { dismissReview } from "../../src/simulator/changes/reviews.ts";
+import { mergePull } from "../../src/simulator/changes/pulls.ts";
+import { createReviewComment, dismissReview } from "../../src/simulator/changes/reviews.ts";
 import type { HttpFault } from "../../src/simulator/faults.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Issue, Repository } from "../../src/simulator/records.ts";
+import type { Issue, PullIssue, Repository } from "../../src/simulator/records.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
@@ -101,6 +102,18 @@ function changeWithoutTime(): void {
   deleteComment(upstream, by, comment);
   editLabel(upstream, by, label, { name: `${label.name} of old & new` });
   dismissReview(upstream, by, review);
+}
+
+function first<Value>(values: Iterable<Value>): Value {
+  const [value] = values;
+  if (value === undefined) throw new Error("The world lacks something to change");
+  return value;
+}
+
+function merged(): Issue {
+  const pull = first(issues.filter((one): one is PullIssue => one.state === "open" && one.pull?.draft === false));
+  mergePull(world.simulator.world, by, pull);
+  return pull;
 }
 
 test("contradictions and deletions that are due at one moment are one question, for a point", async () => {
@@ -302,4 +315,64 @@ test("a delivery with what no column holds fails alone, or is stored as it can b
     ...["InvalidPayloadError", "InvalidPayloadError", "applied", "applied", "applied"],
     ...["InvalidPayloadError", "applied"],
   ]);
+});
+
+/** Changes of which no webhook arrives, with the keys that they put in doubt. The mirror lacks the rest of them. */
+const UNTOLD: { kind: "issue" | "pull_request"; keys: string[]; change: () => Issue }[] = [
+  {
+    kind: "issue",
+    keys: ["state", "closed_at", "state_reason", "closed_by"],
+    change: () =>
+      editIssue(world.simulator.world, by, first(issues.filter(({ pull, state }) => !pull && state === "open")), {
+        state: "closed",
+      }),
+  },
+  {
+    kind: "issue",
+    keys: ["milestone"],
+    change: () => {
+      const issue = first(issues.filter(({ pull, milestoneId }) => !pull && milestoneId === null));
+      const { milestoneId } = first(issues.filter((one) => !one.pull && one.milestoneId !== null));
+      return editIssue(world.simulator.world, by, issue, { milestoneId });
+    },
+  },
+  {
+    kind: "pull_request",
+    keys: ["milestone"],
+    change: () => {
+      const issue = first(issues.filter(({ pull, milestoneId }) => pull && milestoneId !== null));
+      return editIssue(world.simulator.world, by, issue, { milestoneId: null });
+    },
+  },
+  { kind: "issue", keys: ["pull_request", "state", "closed_at"], change: () => merged() },
+  { kind: "pull_request", keys: ["merged", "merged_at", "merged_by", "merge_commit_sha"], change: () => merged() },
+  {
+    kind: "pull_request",
+    keys: ["review_comments"],
+    change: () => {
+      const { issue } = first(world.simulator.world.reviewComments.values());
+      createReviewComment(world.simulator.world, by, issue, { body: "unheard", path: "a.txt", line: 1 });
+      return issue;
+    },
+  },
+];
+
+test.each(UNTOLD)("GraphQL tells $keys of $kind together with other doubts", async ({ kind, keys, change }) => {
+  const { ctx, simulator } = world;
+  const { number } = change();
+  await simulator.quiet();
+  await ctx.db.query(sql`delete from deliveries where status = 'pending'`);
+  const isAsked = (ofKind: string, path: string) =>
+    ofKind === kind && keys.some((key) => path === key || path === `${key}.merged_at`);
+  const wrong = async () =>
+    (await compare(ctx, simulator, world.first, (...of) => !isAsked(of[0], of[1]))).differences.filter((line) =>
+      line.startsWith(`${kind} ${number} `),
+    );
+  expect(await wrong()).not.toEqual([]);
+  const now = ctx.clock.now();
+  await storeMarks(ctx.db, [{ kind, repositoryId: repository.id, key: number, askedAt: now, notBefore: now, keys }]);
+  await refreshAll(ctx);
+  expect(await marks()).toEqual([]);
+  expect(simulator.meter.read()).toMatchObject({ points: 1, charged: 1 });
+  expect(await wrong()).toEqual([]);
 });

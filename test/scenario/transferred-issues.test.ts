@@ -83,8 +83,11 @@ describe("upstream's words for a transferred issue leave open only what it bring
   test.each([
     { state: "open", comments: 0, costs: {} },
     { state: "open", comments: 2, costs: { "POST /graphql": 1, [COMMENTS]: 1 } },
-    // No word tells who has closed it.
-    { state: "closed", comments: 0, costs: { "GET /repos/:owner/:repo/issues/:number": 1 } },
+    // No word tells who has closed it, and the common question does.
+    { state: "closed", comments: 0, costs: { "POST /graphql": 1 } },
+    { state: "closed", comments: 2, costs: { "POST /graphql": 1, [COMMENTS]: 1 } },
+    // GraphQL's last closing does not tell that it is the one that REST shows.
+    { state: "reopened", comments: 0, costs: { "POST /graphql": 1, "GET /repos/:owner/:repo/issues/:number": 1 } },
   ] as const)("$state, with $comments comments", async ({ state, comments, costs }) => {
     await using world = await openWorld({
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 0 }),
@@ -97,7 +100,8 @@ describe("upstream's words for a transferred issue leave open only what it bring
     const made = { repository: from, title: "it moves", body: null, labelIds: [] };
     const issue = createIssue(upstream, from.ownerId, made);
     for (let at = 0; at < comments; at++) createComment(upstream, from.ownerId, issue, "said before");
-    if (state === "closed") editIssue(upstream, from.ownerId, issue, { state });
+    if (state !== "open") editIssue(upstream, from.ownerId, issue, { state: "closed" });
+    if (state === "reopened") editIssue(upstream, from.ownerId, issue, { state: "open" });
     await world.mirror(...names);
     await world.listen(...names);
     await world.settleMarks();

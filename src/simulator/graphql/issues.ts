@@ -7,6 +7,7 @@ import { arraySource, connection } from "./connection.ts";
 import { issueState } from "./issue-lists.ts";
 import { labelsSource } from "./repositories.ts";
 import type { Fields } from "./resolvers.ts";
+import { timelineItems } from "./timeline.ts";
 
 /** What every text that a person wrote has. */
 interface Written {
@@ -116,6 +117,7 @@ export const issueFields: Fields<Issue> = {
   id: (issue, _, call) => call.world.nodeId("Issue", issue, issue.repository.id, call.view.nextIds),
   state: issueState,
   isPinned: (issue) => issue.pinned,
+  timelineItems,
   parent: (issue, _, call) => seen(call, parentOf(call.world, issue) ?? undefined),
   subIssuesSummary: (issue, _, call) => subIssuesSummary(call.world, issue),
   stateReason: (issue, { enableDuplicate }) => {

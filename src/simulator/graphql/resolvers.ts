@@ -13,6 +13,7 @@ export type Fields<Source> = Readonly<
 /** The schema's type of a row. graphql-js hands rows on as `object`: each type has a property that no other has. */
 export function typeNameOf(row: unknown): string {
   if (typeof row !== "object" || row === null) throw new TypeError(`Not a row: ${String(row)}`);
+  if ("closing" in row) return "ClosedEvent";
   if ("login" in row) return (row as User).type;
   if ("clientId" in row) return "App";
   if ("ownerId" in row) return "Repository";

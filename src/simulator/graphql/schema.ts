@@ -25,6 +25,7 @@ import * as refs from "./refs.ts";
 import { labelFields, milestoneFields, repositoryFields } from "./repositories.ts";
 import type { Fields } from "./resolvers.ts";
 import { type Found, searchIssues, searchRepositories } from "./search.ts";
+import { closedEventFields } from "./timeline.ts";
 
 // GitHub: "You may not provide more than 100 node ids".
 const MAX_IDS = 100;
@@ -102,6 +103,7 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   ...accountFields,
   Repository: repositoryFields,
   Issue: issueFields,
+  ClosedEvent: closedEventFields,
   PullRequest: pullFields,
   IssueComment: commentFields,
   PullRequestReview: reviewFields,

@@ -125,15 +125,17 @@ export const FOLLOWED_ALWAYS = {
     ask: (payload) => {
       const { state, comments } = objectOf(payload.issue);
       const isMovedHere = isObject(objectOf(payload.changes).old_issue);
-      const isPart = state === undefined || (isMovedHere && wasClosed(payload.issue));
-      const bringsComments = isMovedHere && comments !== 0;
+      const brought = [
+        ...(isMovedHere && comments !== 0 ? ["comments"] : []),
+        ...(isMovedHere && wasClosed(payload.issue) ? ["closed_by"] : []),
+      ];
       const issue = { kind: "issue" as const, key: keyIn("issue", payload.issue) };
       const milestone = wholeOf(objectOf(objectOf(payload.issue).milestone).id);
       // The milestone no longer counts an issue that is gone, but the payload still shows the milestone with the old
       // count.
       const isCounted = (payload.action === "deleted" || payload.action === "transferred") && milestone !== null;
       return [
-        ...(isPart ? [issue] : bringsComments ? [{ ...issue, keys: ["comments"] }] : askBlocking(payload)),
+        ...(state === undefined ? [issue] : brought.length > 0 ? [{ ...issue, keys: brought }] : askBlocking(payload)),
         ...(isCounted ? [{ kind: "milestone" as const, key: milestone, keys: MILESTONE_COUNTS }] : []),
       ];
     },

@@ -13,7 +13,7 @@ import { simpleUser } from "./simple-user.ts";
  * Any type of Actor may stand here: a user's account may have become an organisation. An EnterpriseUserAccount has no
  * `databaseId`, and old servers do not know the type; REST shows who that is.
  */
-const ACTOR =
+export const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId } ... on Organization { id databaseId }";
 /** No webhook tells of another `maintainerCanModify`: `edited` is about title, body and base branch. */
 export const MERGEABILITY_FIELDS =

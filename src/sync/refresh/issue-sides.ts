@@ -84,6 +84,11 @@ function nameOf({ repositoryId, key }: Pick<ResourceKey, "repositoryId" | "key">
 /** The keys of an issue that a mark for a missing side is about. */
 export const SIDE_KEYS: readonly string[] = ["id"];
 
+/** The keys that are in doubt, other than a missing side: an id never changes. Null: it may be any. */
+export function keysInDoubt({ keys }: Mark): readonly string[] | null {
+  return keys?.filter((key) => !SIDE_KEYS.includes(key)) ?? null;
+}
+
 const IS_PULL = sql`p.id is not null and p.deleted_at is null`;
 const LACKS_SIDE = sql`${IS_PULL} and not exists (select from issues i
   where i.repository_id = p.repository_id and i.number = p.number and i.id is not null)`;

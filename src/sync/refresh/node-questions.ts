@@ -8,25 +8,22 @@ import { Gather } from "../../work/gather.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
-import { COUNTS, LABELS, SUMMARIES, VALUES } from "./node-values.ts";
+import { selectValues } from "./node-values.ts";
 import { takeMoment } from "./paced.ts";
 
 /**
  * - existence: whether upstream still shows what a webhook said to be deleted.
  * - mergeability: whether a pull request can be merged.
  * - checks: how many checks the head of a pull request has in each state, and the ids of its statuses.
- * - values: the keys that contradictions are mostly about.
- * - summaries: the same, and how many sub-issues an issue has.
- * - labels: the values, and the labels of an issue or pull request.
- * - counts: how many issues a milestone has.
+ * - values: what contradictions are mostly about, and what else of `inDoubt` GraphQL shows.
  */
-type QuestionTopic = "existence" | "mergeability" | "checks" | "values" | "summaries" | "labels" | "counts";
+type QuestionTopic = "existence" | "mergeability" | "checks" | "values";
 
 /** A question about one resource of a repository. */
-export interface NodeQuestion extends ResourceKey {
-  nodeId: string;
-  about: QuestionTopic;
-}
+export type NodeQuestion = ResourceKey & { nodeId: string } & (
+    | { about: Exclude<QuestionTopic, "values"> }
+    | { about: "values"; inDoubt: readonly string[] }
+  );
 
 /**
  * "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. "doubtful": upstream is
@@ -39,15 +36,15 @@ export function isOf(node: Fields, { id }: { id: number }): boolean {
   return objectOf(node.repository).databaseId === id;
 }
 
-const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
+const SELECTIONS: Readonly<Record<Exclude<QuestionTopic, "values">, string>> = {
   existence: "__typename",
   mergeability: `... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} }`,
   checks: `... on PullRequest { repository { databaseId } ${HEAD_WITH_IDS} }`,
-  values: VALUES,
-  summaries: SUMMARIES,
-  labels: LABELS,
-  counts: COUNTS,
 };
+
+function selectionOf(question: NodeQuestion): string {
+  return question.about === "values" ? selectValues(question) : SELECTIONS[question.about];
+}
 
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
 const IDS_A_QUERY = 250;
@@ -118,7 +115,7 @@ async function answerAll(
 /** A list of ids in a query, under its alias. */
 interface Field {
   alias: string;
-  about: QuestionTopic;
+  selection: string;
   questions: readonly NodeQuestion[];
 }
 
@@ -126,7 +123,7 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   const fields = fieldsOf(asked);
   const declared = fields.map(({ alias }) => `$${alias}: [ID!]!`).join(", ");
   const document = `query(${declared}) { ${RATE_LIMIT}
-    ${fields.map(({ alias, about }) => `${alias}: nodes(ids: $${alias}) { ${SELECTIONS[about]} }`).join("\n")} }`;
+    ${fields.map(({ alias, selection }) => `${alias}: nodes(ids: $${alias}) { ${selection} }`).join("\n")} }`;
   const variables = Object.fromEntries(
     fields.map(({ alias, questions }) => [alias, questions.map(({ nodeId }) => nodeId)]),
   );
@@ -136,10 +133,11 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   });
   const shown = new Map(fields.map(({ alias }) => [alias, nullable(list(asSent))(data[alias], alias)]));
   const answers = new Map<NodeQuestion, NodeAnswer>();
-  for (const { alias, about, questions } of fields)
+  for (const { alias, questions } of fields)
     for (const [at, question] of questions.entries()) {
+      const { about } = question;
       // Doubts concern stored values, not mergeability or the checks of a head.
-      if (question.about !== "mergeability" && question.about !== "checks" && isDoubtful(doubts, question)) {
+      if (about !== "mergeability" && about !== "checks" && isDoubtful(doubts, question)) {
         answers.set(question, "doubtful");
         continue;
       }
@@ -155,11 +153,14 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
 }
 
 function fieldsOf(asked: readonly NodeQuestion[]): Field[] {
-  return [...Map.groupBy(asked, ({ about }) => about)].flatMap(([about, questions]) =>
-    Array.from({ length: Math.ceil(questions.length / IDS_A_FIELD) }, (_, at) => ({
-      alias: `${about}${at}`,
-      about,
-      questions: questions.slice(at * IDS_A_FIELD, (at + 1) * IDS_A_FIELD),
-    })),
+  return [...Map.groupBy(asked, ({ about }) => about)].flatMap(([about, some]) =>
+    [...Map.groupBy(some, selectionOf)]
+      .flatMap(([selection, questions]) =>
+        Array.from({ length: Math.ceil(questions.length / IDS_A_FIELD) }, (_, at) => ({
+          selection,
+          questions: questions.slice(at * IDS_A_FIELD, (at + 1) * IDS_A_FIELD),
+        })),
+      )
+      .map((field, at) => ({ ...field, alias: `${about}${at}` })),
   );
 }

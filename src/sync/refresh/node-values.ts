@@ -1,3 +1,4 @@
+import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Fields, isObject, type Json, objectOf, rowsOf, textOf } from "../../json.ts";
@@ -7,20 +8,18 @@ import { findAllStored } from "../../mirror/store/merge.ts";
 import { joinObserved, type Observed } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/resource.ts";
-import { readMergeability } from "../reads/graphql-pulls.ts";
+import { readableRows } from "../../upstream/client/field-readers.ts";
+import { readActor, readMergeability } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
-import { MERGEABILITY_FIELDS, mergeabilityView } from "../reads/pull-observations.ts";
+import { ACTOR, MERGEABILITY_FIELDS, mergeabilityView, userView } from "../reads/pull-observations.ts";
 
 /** A webhook may name any node as the id of a new resource. */
 const REPOSITORY = "repository { databaseId }";
 const DISCUSSED =
   "title body state locked activeLockReason closedAt updatedAt authorAssociation comments { totalCount }";
 
-/**
- * The values that contradictions are mostly about. None needs a page of a connection, so a query for all of them costs
- * a point.
- */
-export const VALUES = `__typename
+/** The values that contradictions are mostly about. None needs a page of a connection. */
+const VALUES = `__typename
   ... on Issue { ${REPOSITORY} ${DISCUSSED} stateReason(enableDuplicate: true) }
   ... on PullRequest { ${REPOSITORY} ${DISCUSSED} ${MERGEABILITY_FIELDS} isDraft merged mergedAt mergeCommit { oid } }
   ... on IssueComment { ${REPOSITORY} body authorAssociation updatedAt }
@@ -28,22 +27,33 @@ export const VALUES = `__typename
   ... on PullRequestReview { ${REPOSITORY} body state authorAssociation updatedAt }
   ... on Label { ${REPOSITORY} name color description url }`;
 
-/**
- * The same, with the summary of sub-issues. A server without sub-issues would refuse the query, so only issues that had
- * such a summary are asked for it.
- */
-export const SUMMARIES = `${VALUES} ... on Issue { subIssuesSummary { total completed percentCompleted } }`;
-
-const SHOWN_LABELS = "labels(first: 100) { totalCount nodes { id name color description isDefault url } }";
-
-/** The same, with labels: upstream gives an issue at most 100. Each resource costs a hundredth of a point. */
-export const LABELS = `${VALUES} ... on Issue { ${SHOWN_LABELS} } ... on PullRequest { ${SHOWN_LABELS} }`;
-
 /** How many issues and pull requests a milestone has. Each milestone costs four hundredths of a point. */
-export const COUNTS = `... on Milestone { __typename ${REPOSITORY} updatedAt
+const COUNTS = `... on Milestone { __typename ${REPOSITORY} updatedAt
   openIssues: issues(states: OPEN) { totalCount } closedIssues: issues(states: CLOSED) { totalCount }
   openPulls: pullRequests(states: OPEN) { totalCount }
   closedPulls: pullRequests(states: [CLOSED, MERGED]) { totalCount } }`;
+
+/** Upstream gives an issue at most 100. */
+const SHOWN_LABELS = "labels(first: 100) { totalCount nodes { id name color description isDefault url } }";
+
+/**
+ * What is asked for besides only where it is in doubt, by REST's key. A connection costs a hundredth of a point for each
+ * resource. A server without sub-issues would refuse the query, so only issues that had such a summary are asked for it.
+ */
+const IN_DOUBT: Readonly<Record<string, string>> = {
+  sub_issues_summary: "... on Issue { subIssuesSummary { total completed percentCompleted } }",
+  labels: `... on Issue { ${SHOWN_LABELS} } ... on PullRequest { ${SHOWN_LABELS} }`,
+  closed_by: `... on Issue { timelineItems(last: 1, itemTypes: [CLOSED_EVENT]) {
+    nodes { ... on ClosedEvent { createdAt actor { ${ACTOR} } } } } }`,
+  merged_by: `... on PullRequest { mergedBy { ${ACTOR} } }`,
+  review_comments: "... on PullRequest { reviewThreads(first: 100) { totalCount nodes { comments { totalCount } } } }",
+  milestone: "... on Issue { milestone { id } } ... on PullRequest { milestone { id } }",
+};
+
+/** What to select of one resource to learn the keys in doubt, as far as GraphQL shows them. */
+export function selectValues({ kind, inDoubt }: Pick<ResourceKey, "kind"> & { inDoubt: readonly string[] }): string {
+  return kind === "milestone" ? COUNTS : [VALUES, ...inDoubt.flatMap((key) => IN_DOUBT[key] ?? [])].join("\n");
+}
 
 /**
  * The values of one resource in REST's words, as a part of it. Null: the keys in doubt are not all among them, or
@@ -59,31 +69,112 @@ export async function observeValues(
   const at = sightingOf(ctx, repository, seenAt);
   const address = `${ctx.config.upstreamUrl}/repos/${repository.fullName}`;
   const plain = nodeValues(kind, node, address);
-  const labels = plain && inDoubt.includes("labels") ? await labelsIn(ctx, resource, node, address) : null;
-  const values = labels ? { ...plain, labels } : plain;
-  if (!values || !inDoubt.every((one) => one in values)) return null;
+  if (!plain) return null;
+  const shown = { ...plain, ...(await shownInDoubt(ctx, resource, { node, inDoubt, address })) };
   const { fullName, htmlUrl } = repository;
-  const { fields, shapes } = strip(values, { api: at.api, fullName, htmlUrl: htmlUrl ?? undefined });
+  const stripped = strip(shown, { api: at.api, fullName, htmlUrl: htmlUrl ?? undefined });
+  const fields = { ...stripped.fields, ...(await keptInDoubt(ctx, resource, { node, inDoubt })) };
+  if (!inDoubt.every((one) => one in fields)) return null;
   // Labels have no time of their own, and reviews are not ordered by theirs.
   const updatedAt = kind === "label" || kind === "review" ? Number.NaN : Date.parse(String(node.updatedAt));
   const stamp = { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: seenAt.getTime(), read: true };
   const seen = { kind, repositoryId, key, fields, stamp, deleted: false, extent: "partial" as const, overrules: true };
-  return joinObserved([{ seen: [seen], shapes }]);
+  return joinObserved([{ seen: [seen], shapes: stripped.shapes }]);
+}
+
+interface Doubt {
+  node: Fields;
+  inDoubt: readonly string[];
+}
+
+/** What else of the keys in doubt GraphQL shows, in REST's words. What is shown in part is left out. */
+async function shownInDoubt(
+  ctx: Pick<Context, "config" | "db">,
+  resource: ResourceKey,
+  { node, inDoubt, address }: Doubt & { address: string },
+): Promise<Fields> {
+  const values: Record<string, () => Promise<Json | undefined>> = {
+    labels: () => labelsIn(ctx, resource, node, address),
+    closed_by: () => knownUser(ctx, closerIn(node)),
+    merged_by: () => knownUser(ctx, node.mergedBy),
+    review_comments: async () => reviewCommentsIn(node),
+  };
+  const shown = await Promise.all(inDoubt.map(async (key) => [key, await values[key]?.()] as const));
+  return Object.fromEntries(shown.filter((entry): entry is [string, Json] => entry[1] !== undefined));
+}
+
+/** Those of the keys in doubt that need no new words of REST, as they are stored. */
+async function keptInDoubt(
+  { db }: Pick<Context, "db">,
+  resource: ResourceKey,
+  { node, inDoubt }: Doubt,
+): Promise<Fields> {
+  const kept: Fields = {};
+  if (inDoubt.includes("milestone")) {
+    const milestone = node.milestone
+      ? await milestoneReference(db, resource, textOf(objectOf(node.milestone).id))
+      : null;
+    if (milestone !== undefined) kept.milestone = milestone;
+  }
+  if (inDoubt.includes("pull_request") && node.mergedAt !== undefined) {
+    const stored = await db.transaction((tx) => findAllStored(tx, [resource]));
+    const had = stored(resource)?.fields.pull_request;
+    if (isObject(had)) kept.pull_request = { ...had, merged_at: node.mergedAt };
+  }
+  return kept;
+}
+
+/** Who closed the issue. A timeline may lack the last closing, or show an earlier one. */
+function closerIn({ timelineItems, closedAt }: Fields): Json | undefined {
+  const [closing] = rowsOf(objectOf(timelineItems).nodes);
+  return closing && closing.createdAt === closedAt ? closing.actor : undefined;
+}
+
+/** REST's form of an account that the mirror knows. A deleted one is null in GraphQL alone. */
+async function knownUser(
+  { config, db }: Pick<Context, "config" | "db">,
+  shown: Json | undefined,
+): Promise<Fields | undefined> {
+  const actor = readableRows(readActor, shown, "actor");
+  if (!actor?.databaseId) return undefined;
+  const known = await db.count(sql`select from users where id = ${actor.databaseId}`);
+  return known > 0 ? userView(actor, actor.databaseId, config.upstreamUrl) : undefined;
+}
+
+function reviewCommentsIn({ reviewThreads }: Fields): number | undefined {
+  const { nodes, totalCount } = objectOf(reviewThreads);
+  const threads = rowsOf(nodes);
+  const counts = threads.map(({ comments }) => Number(objectOf(comments).totalCount ?? Number.NaN));
+  const sum = counts.reduce((total, count) => total + count, 0);
+  return threads.length === totalCount && !Number.isNaN(sum) ? sum : undefined;
+}
+
+/** How another issue of the repository refers to this milestone; undefined: none does. */
+async function milestoneReference(
+  db: Queries,
+  { repositoryId }: ResourceKey,
+  nodeId: string | null,
+): Promise<string | undefined> {
+  const [row] = await db.query<{ reference: string | null }>(sql`
+    select i.document ->> 'milestone' as reference from milestones m
+      join issues i on i.repository_id = m.repository_id and i.milestone_id = m.id
+      where m.repository_id = ${repositoryId} and m.node_id = ${nodeId} limit 1`);
+  return row?.reference ?? undefined;
 }
 
 /**
  * The labels of an issue or pull request, as REST shows them. Those that it is known to have come first, in the known
- * order: GraphQL may have another. Null: the answer does not show them all, or the mirror does not know one of them.
+ * order: GraphQL may have another. Undefined: the answer does not show them all, or the mirror does not know one.
  */
 async function labelsIn(
   { db }: Pick<Context, "db">,
   resource: ResourceKey,
   node: Fields,
   address: string,
-): Promise<Fields[] | null> {
+): Promise<Fields[] | undefined> {
   const { nodes, totalCount } = objectOf(node.labels);
   const shown = rowsOf(nodes);
-  if (shown.length !== totalCount) return null;
+  if (shown.length !== totalCount) return undefined;
   const rows = await db.query<{ id: number; nodeId: string }>(sql`
     select id::float8 as id, node_id as "nodeId" from labels
       where repository_id = ${resource.repositoryId} and node_id = any(${shown.map(({ id }) => textOf(id))}::text[])`);
@@ -99,7 +190,7 @@ async function labelsIn(
     return [{ id, ...{ node_id: orNull(label.id), url, name, color, default: orNull(label.isDefault), description } }];
   });
   const placeOf = ({ id }: { id: number }) => (known.includes(id) ? known.indexOf(id) : known.length);
-  return labels.length === shown.length ? labels.toSorted((one, other) => placeOf(one) - placeOf(other)) : null;
+  return labels.length === shown.length ? labels.toSorted((one, other) => placeOf(one) - placeOf(other)) : undefined;
 }
 
 function nodeValues(kind: ResourceKey["kind"], node: Fields, address: string): Fields | null {

@@ -14,7 +14,7 @@ import {
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, overruling } from "../../mirror/store/observation.ts";
-import { type Kind, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
+import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { refreshId } from "../../queues/jobs.ts";
 import { enqueueCatchUp } from "../../queues/queues.ts";
@@ -33,7 +33,7 @@ import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
-import { IssueSides, issueSideOf } from "./issue-sides.ts";
+import { IssueSides, issueSideOf, keysInDoubt } from "./issue-sides.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
 import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
@@ -157,10 +157,11 @@ export class Refreshes {
       await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
       return "deleted";
     }
-    if (repository && mark?.keys && typeof answer === "object" && question?.about !== "existence") {
-      const observed = await observeValues(ctx, repository, wanted, { ...answer, inDoubt: mark.keys });
+    if (repository && typeof answer === "object" && question?.about === "values") {
+      const { inDoubt } = question;
+      const observed = await observeValues(ctx, repository, wanted, { ...answer, inDoubt });
       if (observed) {
-        if (mark.keys.includes("comments")) await fetchAndStoreMissingComments(ctx, repository, observed, "refresh");
+        if (inDoubt.includes("comments")) await fetchAndStoreMissingComments(ctx, repository, observed, "refresh");
         await this.#stores.add({ observed, mark, startedAt });
         return "merged";
       }
@@ -271,14 +272,8 @@ async function nodeQuestion(
   if (!row?.nodeId) return null;
   const node = { kind, repositoryId, key, nodeId: row.nodeId };
   if (row.isDeleted) return { ...node, about: "existence" };
-  if (!mark?.keys) return null;
-  return { ...node, about: topicOf(kind, mark.keys) };
-}
-
-function topicOf(kind: Kind, inDoubt: readonly string[]): NodeQuestion["about"] {
-  if (kind === "milestone") return "counts";
-  if (inDoubt.includes("sub_issues_summary")) return "summaries";
-  return inDoubt.includes("labels") ? "labels" : "values";
+  const inDoubt = mark && keysInDoubt(mark);
+  return inDoubt ? { ...node, about: "values", inDoubt } : null;
 }
 
 function isWholeKind(kind: MarkKind): kind is WholeKind {
