@@ -1,4 +1,4 @@
-import { isObject, type Json } from "./json.ts";
+import type { Json } from "./json.ts";
 
 // JSON that strangers send: payloads of webhooks, bodies of the API, the hooks API and the operator's page, and upstream's
 // answers. Values take memory, so they are counted before anything is parsed. The rest is bounded before anybody reads
@@ -84,17 +84,18 @@ function endOfString(text: string, start: number): number {
 
 /** @param depth how many lists and objects the value lies in */
 function requireShape(value: Json, depth: number, mayHoldNul: boolean): void {
-  if (typeof value === "number") {
-    if (Math.abs(value) >= TOO_LARGE) throw new JsonBoundError("number", `It has a number beyond ${TOO_LARGE}`);
-  } else if (Array.isArray(value)) {
-    requireDepth(depth);
+  if (typeof value === "number" && Math.abs(value) >= TOO_LARGE)
+    throw new JsonBoundError("number", `It has a number beyond ${TOO_LARGE}`);
+  // Most values are neither lists nor objects, and every delivery is walked.
+  if (typeof value !== "object" || value === null) return;
+  requireDepth(depth);
+  if (Array.isArray(value)) {
     for (const each of value) requireShape(each, depth + 1, mayHoldNul);
-  } else if (isObject(value)) {
-    requireDepth(depth);
-    for (const key in value) {
-      requireKey(key, mayHoldNul);
-      requireShape(value[key] ?? null, depth + 1, mayHoldNul);
-    }
+    return;
+  }
+  for (const key in value) {
+    requireKey(key, mayHoldNul);
+    requireShape(value[key] ?? null, depth + 1, mayHoldNul);
   }
 }
 
