@@ -200,6 +200,7 @@ export function issueRow(ids: Ids, fields: NewIssue): Issue {
     stateReason: fields.stateReason ?? null,
     closedAt: fields.closedAt ?? null,
     closedById: fields.closedById ?? null,
+    lastClosedAt: fields.lastClosedAt ?? fields.closedAt ?? null,
     locked: fields.locked ?? false,
     lockReason: fields.lockReason ?? null,
     pinned: fields.pinned ?? false,

@@ -192,6 +192,8 @@ export interface Issue {
   stateReason: StateReason | null;
   closedAt: Seconds | null;
   closedById: number | null;
+  /** Stays when it is reopened. */
+  lastClosedAt: Seconds | null;
   locked: boolean;
   lockReason: LockReason | null;
   pinned: boolean;

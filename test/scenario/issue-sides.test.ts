@@ -50,7 +50,7 @@ async function pass(ms: number): Promise<void> {
 
 /** No moment is left until so much later. */
 async function spend(ms: number): Promise<void> {
-  const fullAt = new Date(world.ctx.clock.now().getTime() + 7 * 180_000 + ms);
+  const fullAt = new Date(world.ctx.clock.now().getTime() + 7 * 240_000 + ms);
   await world.ctx.db.query(sql`insert into upkeep (task, done_until) values ('issue sides', ${fullAt})
     on conflict (task) do update set done_until = excluded.done_until`);
 }
@@ -73,7 +73,7 @@ const SEARCH = "GET /search/issues";
 test("a single one is asked for at once", async () => {
   const [first] = repositories;
   if (!first) throw new Error("There is no repository");
-  await spend(-8 * 180_000);
+  await spend(-8 * 240_000);
   world.simulator.meter.reset();
   const number = open(first);
   await world.settle();
@@ -161,7 +161,7 @@ test("while it is awaited, a sweep misses nothing but what is awaited", async ()
 
 test("what no search shows is asked for by itself after half an hour", async () => {
   const { simulator, ctx } = world;
-  await spend(-8 * 180_000);
+  await spend(-8 * 240_000);
   simulator.setFaults({ http: [{ match: "GET /search/issues", kind: "refusal", as: "permission" }] });
   const pulls = repositories.map((repository) => ({ repository, number: open(repository) }));
   await world.settle();

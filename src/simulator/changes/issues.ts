@@ -141,7 +141,10 @@ function setState(
   world.countIssue(issue, 1);
   issue.closedAt = state === "closed" ? world.now() : null;
   // Recorded (octokit.rb, 2016): a reopened issue still shows who closed it.
-  if (state === "closed") issue.closedById = by;
+  if (state === "closed") {
+    issue.closedById = by;
+    issue.lastClosedAt = issue.closedAt;
+  }
   if (issue.pull) issue.stateReason = null;
   else if (state === "open") issue.stateReason = "reopened";
   else issue.stateReason = reason && reason !== "reopened" ? reason : "completed";

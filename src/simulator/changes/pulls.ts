@@ -244,6 +244,7 @@ export function mergePull(world: World, by: number, issue: PullIssue, options: M
   world.countIssue(issue, 1);
   issue.closedAt = world.now();
   issue.closedById = by;
+  issue.lastClosedAt = issue.closedAt;
   pull.mergedAt = issue.closedAt;
   pull.mergedById = by;
   pull.mergeCommitSha = sha;

@@ -19,10 +19,10 @@ interface TimelineArguments extends PageArguments {
   readonly skip?: number | null;
 }
 
-/** An open issue shows no closing here: the world forgets when it was. */
 export function timelineItems(issue: Issue, args: TimelineArguments, call: Call, info: GraphQLResolveInfo) {
   const isWanted = args.itemTypes?.includes("CLOSED_EVENT") ?? true;
-  const all: ClosedEvent[] = issue.closedAt !== null && isWanted ? [{ closing: issue, at: issue.closedAt }] : [];
+  const all: ClosedEvent[] =
+    issue.lastClosedAt !== null && isWanted ? [{ closing: issue, at: issue.lastClosedAt }] : [];
   const items = all.filter(({ at }) => at >= (args.since ?? 0)).slice(args.skip ?? 0);
   const page = connection(call, info, args, arraySource(items, { keyOf: ({ at }) => at, idOf: () => issue.id }));
   return {

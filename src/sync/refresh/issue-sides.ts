@@ -8,13 +8,13 @@ import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { Gather } from "../../work/gather.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
-import { PACE_MS, takeMoment } from "./paced.ts";
+import { type Pace, takeMoment } from "./paced.ts";
 
 // A pull request is in the lists of issues by its issue side, whose id only upstream knows: no event tells it, and
 // GraphQL does not show it. The first ones are asked for one by one. Where many are opened, a search finds many at once.
 
-/** The pace of these reads. */
-const ISSUE_SIDES = "issue sides";
+/** A pull request waits so long for its place in lists of issues, but only where many are opened. */
+const ISSUE_SIDES: Pace = { name: "issue sides", everyMs: 240_000 };
 /** GitHub docs: a query has at most five operators, so at most six owners stand between them. */
 const OWNERS_A_SEARCH = 6;
 /** One that no search has found for so long is asked for by itself. */
@@ -55,7 +55,7 @@ export class IssueSides {
       const young = lacking.filter(({ mark }) => now - mark.askedAt.getTime() < SEARCHED_MS);
       const [first] = young;
       // An invented pull request is found by no search. Old ones take every other turn, so that new ones have the rest.
-      const isForOld = young.length < lacking.length && (!first || Math.floor(now / PACE_MS) % 2 === 1);
+      const isForOld = young.length < lacking.length && (!first || Math.floor(now / ISSUE_SIDES.everyMs) % 2 === 1);
       if (isForOld || !first || lacking.length === 1) {
         const names = new Set(asked.map(nameOf));
         const inTurn = [...lacking.filter((one) => !young.includes(one)), ...young];

@@ -124,10 +124,11 @@ async function keptInDoubt(
   return kept;
 }
 
-/** Who closed the issue. A timeline may lack the last closing, or show an earlier one. */
-function closerIn({ timelineItems, closedAt }: Fields): Json | undefined {
+/** Who closed the issue last: REST shows it of a reopened one, too. A timeline may lack the closing of a closed one. */
+function closerIn({ timelineItems, closedAt, stateReason }: Fields): Json | undefined {
   const [closing] = rowsOf(objectOf(timelineItems).nodes);
-  return closing && closing.createdAt === closedAt ? closing.actor : undefined;
+  const isLast = closing?.createdAt === closedAt || (closedAt === null && stateReason === "REOPENED");
+  return closing && isLast ? closing.actor : undefined;
 }
 
 /** REST's form of an account that the mirror knows. A deleted one is null in GraphQL alone. */
