@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { sql } from "../db/sql.ts";
 import type { Context } from "../src/context.ts";
-import type { Kind, ResourceKey } from "../src/mirror/store/resource.ts";
+import type { Kind, ResourceKey } from "../src/kinds/kind.ts";
 import { enqueueBursts } from "../src/queues/queues.ts";
 import type { Simulator } from "../src/simulator/running.ts";
 import { catchUp } from "../src/sync/catch-up/catch-up.ts";

@@ -46,11 +46,21 @@ const ARROWS = {
   "src/http": ["src/operations"],
   "src/upstream": ["base", "src/stores.ts"],
   "src/context.ts": ["base", "src/stores.ts", "src/queues", "src/upstream", "src/mirror"],
-  "src/mirror": ["base"],
+  "src/kinds": ["base"],
+  "src/mirror": ["base", "src/kinds"],
   "src/inbox": ["base", "src/context.ts", "src/queues"],
   "src/events": ["base", "src/context.ts", "src/queues"],
   "src/receiver": ["base", "src/context.ts", "src/http", "src/inbox"],
-  "src/sync": ["base", "src/context.ts", "src/queues", "src/upstream", "src/mirror", "src/inbox", "src/events"],
+  "src/sync": [
+    "base",
+    "src/kinds",
+    "src/context.ts",
+    "src/queues",
+    "src/upstream",
+    "src/mirror",
+    "src/inbox",
+    "src/events",
+  ],
   // The files beside these folders: what a call is, and which route answers it.
   "src/api": [
     ...["base", "src/context.ts", "src/http", "src/mirror", "src/events"],
@@ -71,11 +81,11 @@ const ARROWS = {
   "src/api/record": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
   // How writes are sent and stored, for REST, mutations and forwarded writes.
   "src/api/writes": [
-    ...["base", "src/upstream", "src/mirror"],
+    ...["base", "src/kinds", "src/upstream", "src/mirror"],
     ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record"],
   ],
   "src/api/forward": [
-    ...["base", "src/context.ts", "src/http", "src/upstream", "src/mirror"],
+    ...["base", "src/kinds", "src/context.ts", "src/http", "src/upstream", "src/mirror"],
     ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes"],
   ],
   "src/api/streams": ["base", "src/http", "src/api", "src/api/callers"],
@@ -84,7 +94,7 @@ const ARROWS = {
     ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward"],
   ],
   "src/api/graphql": [
-    ...["base", "src/http", "src/upstream", "src/mirror", "src/events", "src/api", "src/api/callers"],
+    ...["base", "src/kinds", "src/http", "src/upstream", "src/mirror", "src/events", "src/api", "src/api/callers"],
     ...["src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward", "src/api/streams"],
   ],
   "src/api/feed": [

@@ -1,5 +1,5 @@
 import type { Fields, Json } from "../json.ts";
-import { PLACEHOLDER } from "./documents.ts";
+import { PLACEHOLDER } from "../kinds/placeholders.ts";
 
 // The bot of an App has one id, and several logins by the place where it stands: `name[bot]` as the author of a review,
 // and a bare name as that of a comment. The account is stored under the App's name; each place keeps its own.

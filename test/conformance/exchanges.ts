@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type Fields, isObject, type Json } from "../../src/json.ts";
+import type { Kind } from "../../src/kinds/kind.ts";
 import { joinObserved, type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
-import type { Kind } from "../../src/mirror/store/resource.ts";
 import { findRecording } from "../support/recording.ts";
 
 /** A request, and what GitHub once answered. */

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import type { Fields, Json } from "../../src/json.ts";
+import type { Kind } from "../../src/kinds/kind.ts";
+import { resourceOf } from "../../src/kinds/registry.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
-import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import { openMirror } from "../support/mirror.ts";
 import {
   type Exchange,

@@ -3,9 +3,9 @@ import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { ServedOperation } from "../../src/api/operation.ts";
 import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { type Fields, type Json, objectOf } from "../../src/json.ts";
+import type { Kind } from "../../src/kinds/kind.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe } from "../../src/mirror/store/observation.ts";
-import type { Kind } from "../../src/mirror/store/resource.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { openMirror } from "../support/mirror.ts";
 import {

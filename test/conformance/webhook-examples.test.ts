@@ -3,9 +3,10 @@ import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Fields } from "../../src/json.ts";
+import type { Kind } from "../../src/kinds/kind.ts";
+import { resourceOf } from "../../src/kinds/registry.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
-import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -164,7 +164,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     name: "bots-have-one-login",
     property: 3,
     does: "A bot is shown everywhere by one login, although upstream shows another in some places.",
-    file: "src/mirror/store/resource.ts",
+    file: "src/mirror/store/template.ts",
     replaces: [["isBot && login !== value.login ?", "isBot && login === undefined ?"]],
     tests: ["test/mirror/rendering.test.ts"],
   },

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { sql } from "../../db/sql.ts";
-import type { Kind } from "../../src/mirror/store/resource.ts";
+import type { Kind } from "../../src/kinds/kind.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";

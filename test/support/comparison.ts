@@ -1,10 +1,11 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import type { Fields, Json } from "../../src/json.ts";
+import type { Kind } from "../../src/kinds/kind.ts";
+import { resourceOf } from "../../src/kinds/registry.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { sameValue } from "../../src/mirror/store/merge-rule.ts";
-import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 
 type Truth = Record<

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import { leaveThreads } from "../../mirror/store/lists.ts";
 import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
@@ -8,7 +9,6 @@ import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { sameValue } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { endDoubt, type RefName, storeDoubt } from "../../mirror/store/refs.ts";
-import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/permissions.ts";

@@ -1,4 +1,4 @@
-import type { Kind } from "../../mirror/store/resource.ts";
+import type { Kind } from "../../kinds/kind.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";

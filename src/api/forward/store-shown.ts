@@ -1,6 +1,6 @@
+import type { Kind } from "../../kinds/kind.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../mirror/store/observation.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
 import type { ReadAnswer as UpstreamAnswer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import type { ApiContext } from "../call.ts";

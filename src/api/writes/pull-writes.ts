@@ -1,8 +1,8 @@
 /** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
 import { type Json, objectOf, rowsOf, textOf } from "../../json.ts";
-import { referenceId } from "../../mirror/documents.ts";
+import type { ResourceKey } from "../../kinds/kind.ts";
+import { referenceId } from "../../kinds/placeholders.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
-import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { FollowUpRead } from "./read-back.ts";
 import { bodyWithSeenHead } from "./seen-head.ts";

@@ -1,6 +1,6 @@
 import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
+import type { Kind } from "../../kinds/kind.ts";
 import { Waits } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
 import type { Writer } from "./send-once.ts";

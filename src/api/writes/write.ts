@@ -3,6 +3,7 @@ import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { type Stored, sameValue, writtenAt } from "../../mirror/store/merge-rule.ts";
@@ -14,7 +15,6 @@ import {
   type Seen,
   type Sighting,
 } from "../../mirror/store/observation.ts";
-import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
 import { repeated } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";

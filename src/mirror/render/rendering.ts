@@ -1,4 +1,5 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
+import { PLACEHOLDER, reference } from "../../kinds/placeholders.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
 import { withLogin } from "../bots.ts";
 import {
@@ -7,10 +8,8 @@ import {
   type Mentioned,
   ONES_OWN,
   type Piece,
-  PLACEHOLDER,
   type References,
   type Referred,
-  reference,
   sharedKey,
   sharedName,
   shownDocument,

@@ -3,6 +3,7 @@ import type { Queries } from "../../../db/database.ts";
 import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
+import type { SharedKind } from "../../kinds/placeholders.ts";
 import { Rounds } from "../../work/gather.ts";
 import {
   domainOf,
@@ -13,7 +14,6 @@ import {
   References,
   references,
   type SharedKey,
-  type SharedKind,
   wholeRepository,
 } from "../documents.ts";
 import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";

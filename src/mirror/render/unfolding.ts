@@ -1,15 +1,8 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
+import { literalOf, PLACEHOLDER } from "../../kinds/placeholders.ts";
 import type { Pace } from "../../work/pace.ts";
 import { withLogin } from "../bots.ts";
-import {
-  labelsHomeOf,
-  literalOf,
-  type Mentioned,
-  PLACEHOLDER,
-  type Referred,
-  wholeRepository,
-  wholeUser,
-} from "../documents.ts";
+import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "../documents.ts";
 import { rowNamed, UNSHOWN } from "./left-out.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";

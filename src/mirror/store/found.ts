@@ -1,56 +1,22 @@
 import type { Transaction } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
-import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
-import { literalOf, referenceId } from "../documents.ts";
+import { type Json, numberOf, textOf } from "../../json.ts";
+import { type FieldChange, fieldValue, type Kind, membersOf, type ResourceKey } from "../../kinds/kind.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import { fittingTime } from "./fitting.ts";
 import type { Stored } from "./merge-rule.ts";
-import { type Kind, numberInAddress, type ResourceKey } from "./resource.ts";
 import type { RowWrite } from "./rows.ts";
-
-/**
- * What upstream sends change events for in one kind of resource: keys, and lists, each with the word for one member. An
- * aspect is one such key or list member of one resource, such as `title` or `label 7`. Every resource also has the
- * aspect `exists`.
- */
-interface EventAspects {
-  keys: readonly string[];
-  lists?: Readonly<Record<string, string>>;
-}
-
-const ISSUE = {
-  keys: ["title", "body", "state", "locked", "milestone"],
-  lists: { labels: "label", assignees: "assignee" },
-};
-
-const HEARD: Readonly<Partial<Record<Kind, EventAspects>>> = {
-  label: { keys: ["name", "color", "description"] },
-  milestone: { keys: ["title", "description", "due_on", "state"] },
-  issue: ISSUE,
-  pull_request: {
-    keys: [...ISSUE.keys, "draft", "head", "base"],
-    lists: { ...ISSUE.lists, requested_reviewers: "requested_reviewer" },
-  },
-  review: { keys: ["body", "state"] },
-  issue_comment: { keys: ["body"] },
-  review_comment: { keys: ["body"] },
-  repository: { keys: ["name", "description", "homepage", "default_branch", "topics", "private", "archived"] },
-  release: { keys: ["name", "body", "draft", "prerelease"] },
-  check_suite: { keys: ["status"] },
-  check_run: { keys: ["status"] },
-};
-
-/** The keys for which upstream sends change events. Pure. */
-export function keysHeard(kind: Kind): readonly string[] {
-  return HEARD[kind]?.keys ?? [];
-}
 
 /** The repository that a resource's events belong to. Pure. */
 export function eventsRepositoryOf({ kind, repositoryId, key }: ResourceKey): number {
   return kind === "repository" ? key : repositoryId;
 }
 
-/** An aspect of a resource, by name. */
+/**
+ * An aspect of a resource: what upstream sends change events for (`ResourceEvents`). It is a field, a member of a list such
+ * as `label 7`, or `exists`.
+ */
 export interface Aspect extends ResourceKey {
   aspect: string;
 }
@@ -67,64 +33,32 @@ export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
   return (a ?? null) === (b ?? null);
 }
 
-/** Text keys for which both null and an empty string mean "no text". */
-const MAY_BE_EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
-
-/** A stored value as the value of an aspect. Texts are as upstream sent them. Undefined: not known. Pure. */
-export function aspectValue(key: string, value: Json | undefined): Json | undefined {
-  if (value === undefined) return undefined;
-  if (MAY_BE_EMPTY.has(key)) return typeof value === "string" ? literalOf(value) : "";
-  switch (key) {
-    case "milestone":
-      return referenceId(value);
-    case "head":
-      return textOf(objectOf(value).sha) ?? undefined;
-    case "base":
-      return textOf(objectOf(value).ref) ?? undefined;
-    case "topics":
-      return Array.isArray(value) ? JSON.stringify(value) : undefined;
-    case "status":
-      // Upstream sends an event when a check has ended.
-      return value === "completed";
-    default:
-      return typeof value === "string" ? literalOf(value) : value;
-  }
-}
-
-/** The ids of a list's members; undefined: the list is not known. */
-function membersOf(fields: Fields, list: string): readonly number[] | undefined {
-  const members = fields[list];
-  return Array.isArray(members) ? members.flatMap((one) => referenceId(one) ?? []) : undefined;
-}
-
-/** Whether everybody can see the resource. A review can only be seen once it is submitted. Pure. */
-function isThere(stored: Stored | undefined): stored is Stored {
-  return (
-    stored !== undefined &&
-    stored.deletedAt === null &&
-    numberOf(stored.fields.id) !== null &&
-    stored.fields.state !== "PENDING"
-  );
+/** Whether everybody can see the resource. Pure. */
+function isThere(kind: Kind, stored: Stored | undefined): stored is Stored {
+  if (stored === undefined || stored.deletedAt !== null || numberOf(stored.fields.id) === null) return false;
+  return !resourceOf(kind).events?.isHidden?.(stored.fields);
 }
 
 /** An aspect's value now; undefined: it is not known, or there is no such resource. Pure. */
 export function aspectOf(kind: Kind, stored: Stored | undefined, aspect: string): Json | undefined {
-  if (aspect === "exists") return isThere(stored);
-  if (!stored) return undefined;
+  if (aspect === "exists") return isThere(kind, stored);
+  const { events } = resourceOf(kind);
+  if (!stored || !events) return undefined;
   const [name, id] = aspect.split(" ");
-  for (const [list, member] of Object.entries(HEARD[kind]?.lists ?? {}))
+  for (const [list, { member }] of Object.entries(events.lists))
     if (member === name) return membersOf(stored.fields, list)?.includes(Number(id));
-  return aspectValue(aspect, stored.fields[aspect]);
+  return fieldValue(events, aspect, stored.fields[aspect]);
 }
 
 /** All aspects that the first event of a resource shows, with their values. Pure. */
 export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { aspect: string; value: Json }[] {
-  const { keys, lists = {} } = HEARD[kind] ?? { keys: [] };
-  const members = Object.entries(lists).flatMap(([list, name]) =>
-    (membersOf(fields, list) ?? []).map((id) => ({ aspect: `${name} ${id}`, value: true })),
+  const { events } = resourceOf(kind);
+  if (!events) return [];
+  const members = Object.entries(events.lists).flatMap(([list, { member }]) =>
+    (membersOf(fields, list) ?? []).map((id) => ({ aspect: `${member} ${id}`, value: true })),
   );
-  const values = keys.flatMap((aspect) => {
-    const value = aspectValue(aspect, fields[aspect]);
+  const values = Object.keys(events.fields).flatMap((aspect) => {
+    const value = fieldValue(events, aspect, fields[aspect]);
     return value === undefined ? [] : [{ aspect, value }];
   });
   return [...values, ...members];
@@ -134,48 +68,27 @@ export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { 
  * The aspects in which two states of a resource differ, with their former values. An aspect that one state does not
  * show is left out. Pure.
  */
-function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): [aspect: string, was: Json][] {
-  const heard = HEARD[kind];
+function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): FieldChange[] {
+  const { events } = resourceOf(kind);
   // A pull request has events of its own.
-  if (!heard || (kind === "issue" && (after.fields.pull_request ?? null) !== null)) return [];
-  const is = isThere(after);
-  if (!isThere(before)) return is ? [["exists", false], ...sinceBirth(kind, after)] : [];
+  if (!events || (kind === "issue" && (after.fields.pull_request ?? null) !== null)) return [];
+  const is = isThere(kind, after);
+  if (!isThere(kind, before)) return is ? [["exists", false], ...events.sinceBirth(after.fields)] : [];
   if (!is) return [["exists", true]];
-  const changed: [string, Json][] = [];
-  for (const key of heard.keys) {
+  const changed: FieldChange[] = [];
+  for (const key in events.fields) {
     const raw = before.fields[key];
     if (raw === after.fields[key]) continue;
-    const [was, now] = [aspectValue(key, raw), aspectValue(key, after.fields[key])];
+    const [was, now] = [fieldValue(events, key, raw), fieldValue(events, key, after.fields[key])];
     if (was !== undefined && now !== undefined && !sameAspect(was, now)) changed.push([key, was]);
   }
-  for (const list in heard.lists) {
+  for (const [list, { member }] of Object.entries(events.lists)) {
     const [was, now] = [membersOf(before.fields, list), membersOf(after.fields, list)];
     if (!was || !now) continue;
-    for (const id of was) if (!now.includes(id)) changed.push([`${heard.lists[list]} ${id}`, true]);
-    for (const id of now) if (!was.includes(id)) changed.push([`${heard.lists[list]} ${id}`, false]);
+    for (const id of was) if (!now.includes(id)) changed.push([`${member} ${id}`, true]);
+    for (const id of now) if (!was.includes(id)) changed.push([`${member} ${id}`, false]);
   }
   return changed;
-}
-
-/** Values that a resource gets only after it is opened. Upstream sends a change event for each. */
-function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json][] {
-  if (kind === "release")
-    return fields.draft === true
-      ? []
-      : [
-          ["draft", true],
-          ["prerelease", null],
-        ];
-  if (kind === "check_run" || kind === "check_suite") return fields.status === "completed" ? [["status", false]] : [];
-  if (kind !== "issue" && kind !== "pull_request") return [];
-  const lists = Object.entries(HEARD[kind]?.lists ?? {});
-  return [
-    ...lists.flatMap(([list, name]) =>
-      (membersOf(fields, list) ?? []).map((id): [string, Json] => [`${name} ${id}`, false]),
-    ),
-    ...(referenceId(fields.milestone) === null ? [] : [["milestone", null] satisfies [string, Json]]),
-    ...(fields.state === "closed" ? [["state", "open"] satisfies [string, Json]] : []),
-  ];
 }
 
 interface FoundChange extends Aspect {
@@ -227,32 +140,19 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
 }
 
 /** Kinds that `MIRROR` adds. They may be selected later than the repository. */
-const OF_PARTS: readonly Kind[] = ["release", "check_suite", "check_run"];
-
-/** When the resource was made at upstream; null: upstream does not say. Pure. */
-function madeAt(kind: Kind, fields: Fields): string | null {
-  switch (kind) {
-    case "review":
-      return textOf(fields.submitted_at);
-    case "release":
-      // The `created_at` of a release is its commit's.
-      return textOf(fields.published_at) ?? textOf(fields.created_at);
-    case "check_run":
-      return textOf(fields.started_at);
-    default:
-      return textOf(fields.created_at);
-  }
-}
+const OF_PARTS: readonly Kind[] = resources.filter(({ part }) => part !== null).map(({ kind }) => kind);
 
 function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid): FoundChange[] {
+  const { events } = resourceOf(kind);
+  if (!events) return [];
   const { key } = seen;
   const repositoryId = eventsRepositoryOf(seen);
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
-  const isNew = !isThere(before?.stored);
-  const issue = kind === "issue" ? key : kind === "issue_comment" ? numberInAddress(stored.fields.issue_url) : null;
+  const isNew = !isThere(kind, before?.stored);
+  const issue = events.issueNumber?.(stored.fields, key) ?? null;
   const changed = changedAspects(kind, before?.stored, stored);
   // The opening event may have other values than the resource has by now.
-  if (isNew && isThere(stored))
+  if (isNew && isThere(kind, stored))
     for (const { aspect } of shownAtFirst(kind, stored)) {
       const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
       if (said !== undefined && changed.every(([name]) => name !== aspect)) changed.push([aspect, said]);
@@ -261,7 +161,7 @@ function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid)
     const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
     if (said !== undefined && sameAspect(said, aspectOf(kind, stored, aspect))) return [];
     const was = said ?? before;
-    const createdAt = madeAt(kind, stored.fields);
+    const createdAt = textOf(events.madeAt(stored.fields));
     return [{ kind, repositoryId, key, aspect, was, foundAt, createdAt: isNew ? fittingTime(createdAt) : null, issue }];
   });
 }

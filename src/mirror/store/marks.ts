@@ -2,11 +2,11 @@ import type { Queries } from "../../../db/database.ts";
 import type { MarkKind, WholeKind } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
+import type { ResourceKey } from "../../kinds/kind.ts";
 import { RETRIES } from "../../work/retries.ts";
 import type { Merged } from "./merge.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import type { ResourceKey } from "./resource.ts";
 
 /** The resources that upstream can be asked about. The key of "mergeability" is the repository's id. */
 export interface MarkKey extends Omit<ResourceKey, "kind"> {

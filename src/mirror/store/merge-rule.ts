@@ -1,5 +1,5 @@
 import { type Fields, isObject, type Json } from "../../json.ts";
-import { reference } from "../documents.ts";
+import { reference } from "../../kinds/placeholders.ts";
 
 /**
  * The one merge rule. Pure.

@@ -1,11 +1,11 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
+import { resources } from "../../kinds/registry.ts";
 import { type LastSaid, noteFound } from "./found.ts";
 import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
-import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
 import {
-  childNumberColumns,
   followRows,
   type Known,
   type KnownRow,
@@ -219,7 +219,7 @@ async function insertRows(tx: Transaction, resource: Resource, rows: RowWrite[])
   const { table, repositoryId, key, keyColumns } = layoutFor(resource);
   const { table: x, columns } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of its issue or pull request.
-  const number = childNumberColumns[resource.kind];
+  const number = resource.parent?.column;
   const values = columns.map((column) =>
     number && column === "deleted_at" ? sql`coalesce(x.deleted_at, i.deleted_at)` : of("x", column),
   );

@@ -1,19 +1,12 @@
 import { createHash } from "node:crypto";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { isPullRequest } from "../../kinds/issue/fields.ts";
+import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/kind.ts";
+import { type SharedKind, withoutLogin } from "../../kinds/placeholders.ts";
+import { resourceOf } from "../../kinds/registry.ts";
 import { botLogin, withLogin } from "../bots.ts";
-import { type SharedKind, withoutLogin } from "../documents.ts";
 import { type Observation, orderedAt } from "./merge-rule.ts";
-import {
-  type DocumentHome,
-  isPullRequest,
-  type Kind,
-  numberInAddress,
-  type ResourceKey,
-  resourceOf,
-  type ShapeIds,
-  type SharedResource,
-  strip,
-} from "./resource.ts";
+import { type DocumentHome, type ShapeIds, type SharedResource, strip } from "./template.ts";
 
 /** One observation of one resource, ready to be merged. */
 export interface Seen extends ResourceKey, Observation {}
@@ -206,32 +199,18 @@ function timedOf(kind: Kind, fields: Fields, at: Sighting): Pick<Observation, "s
 }
 
 function repositoryIdOf(kind: Kind, at: Sighting): number {
-  if (kind === "user" || kind === "repository") return 0;
+  if (resourceOf(kind).isGlobal) return 0;
   if (!at.repository) throw new InvalidRepresentationError(`This ${kind} came without its repository`);
   return at.repository.id;
 }
 
 function requireColumns({ kind, fields }: Seen): void {
-  const needed: Partial<Record<Kind, string[]>> = {
-    user: ["login"],
-    label: ["name"],
-    milestone: ["number", "title", "state"],
-    issue: ["title", "created_at", "updated_at"],
-    pull_request: ["title", "created_at", "updated_at"],
-    issue_comment: ["created_at", "updated_at"],
-    review: ["state"],
-    review_comment: ["created_at", "updated_at"],
-    check_run: ["head_sha", "name", "status"],
-    check_suite: ["head_sha"],
-    status: ["url", "context", "state", "created_at", "updated_at"],
-    release: ["tag_name", "created_at"],
-  };
-  for (const key of needed[kind] ?? []) {
+  const { needed, parent } = resourceOf(kind);
+  for (const key of needed) {
     if (fields[key] === undefined || fields[key] === null)
       throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   }
-  if (kind === "issue_comment") requireNumberIn(kind, fields, "issue_url");
-  if (kind === "review" || kind === "review_comment") requireNumberIn(kind, fields, "pull_request_url");
+  if (parent) requireNumberIn(kind, fields, parent.address);
 }
 
 /** Upstream sent JSON that lacks what such a resource must have. */
@@ -270,18 +249,14 @@ export function keyIn(kind: Kind, representation: Json | undefined): number {
   if (kind === "label" && fields.id === undefined) return keyOfName(requireString(kind, fields, "name"));
   const key = findKeyIn(kind, fields);
   if (key !== null) return key;
-  throw new InvalidRepresentationError(`This ${kind} came without ${keyNameOf(kind)}`);
+  throw new InvalidRepresentationError(`This ${kind} came without ${resourceOf(kind).keyColumn}`);
 }
 
 /** The same. Null: it has no such key. Pure. */
 export function findKeyIn(kind: Kind, representation: Json | undefined): number | null {
-  const value = wholeOf(objectOf(representation)[keyNameOf(kind)]);
+  const value = wholeOf(objectOf(representation)[resourceOf(kind).keyColumn]);
   // A number is half of a primary key, which no other number can stand for.
-  return value !== null && keyNameOf(kind) === "number" && value > MOST_NUMBER ? null : value;
-}
-
-function keyNameOf(kind: Kind): "number" | "id" {
-  return kind === "issue" || kind === "pull_request" ? "number" : "id";
+  return value !== null && resourceOf(kind).keyColumn === "number" && value > MOST_NUMBER ? null : value;
 }
 
 /** The number at the end of an address. Comments and reviews name their parent only by its address. */

@@ -2,11 +2,12 @@ import type { Transaction } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { type PgType, type Sql, sql, storableText, type Value } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
-import { BODY_PLACEHOLDER, literalOf, referenceId } from "../documents.ts";
+import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
+import { BODY_PLACEHOLDER, literalOf, referenceId } from "../../kinds/placeholders.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import { fitting } from "./fitting.ts";
 import { knownTime, orderedAt, type Stamp, type Stored, sameValue } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
 
 /** The stored resource, with the revision of its row. A new revision shows that the row has changed. */
 export interface Known {
@@ -248,13 +249,6 @@ function touchRows(tx: Transaction, { kind }: Resource, rows: RowWrite[]): void 
   }
 }
 
-/** The kinds that belong to an issue or pull request, with the column that holds its number. */
-export const childNumberColumns: Readonly<Partial<Record<Kind, string>>> = {
-  issue_comment: "issue_number",
-  review: "pull_number",
-  review_comment: "pull_number",
-};
-
 /** The table that holds the members of an issue's list. */
 interface ListPlace {
   table: Sql;
@@ -325,7 +319,7 @@ async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
   if (buried.length === 0) return;
   const keys = sql.json(buried);
   for (const resource of resources) {
-    const column = childNumberColumns[resource.kind];
+    const column = resource.parent?.column;
     if (!column) continue;
     const { table, keyColumns } = layoutFor(resource);
     const key = sql.join(keyColumns.map((name) => sql.identifier(`t.${name}`)));

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
@@ -13,7 +15,6 @@ import {
   VOLATILE,
 } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
-import { type Kind, type ResourceKey, resourceOf, resources } from "../../mirror/store/resource.ts";
 import type { Drift } from "./report.ts";
 
 /** Upstream is still computing the mergeability, so a null says nothing. */

@@ -1,10 +1,11 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, wholeOf } from "../../json.ts";
+import type { Kind } from "../../kinds/kind.ts";
+import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { overruling, requireList, type Seen } from "../../mirror/store/observation.ts";
-import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";

@@ -1,11 +1,11 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { afterLag, type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, overruling, requireList } from "../../mirror/store/observation.ts";
-import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";

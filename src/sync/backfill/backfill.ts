@@ -1,8 +1,8 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
 import { nullable, object, type Read, whole } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { endOrPause } from "../following/pause.ts";

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { resources } from "../../mirror/store/resource.ts";
+import { resources } from "../../kinds/registry.ts";
 
 /** What a copy fills beside the tables of resources. */
 const LISTS: readonly string[] = ["issue_labels", "issue_assignees"];

@@ -1,11 +1,11 @@
 import { type Queries, type Transaction, together } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
+import type { ResourceKey } from "../../kinds/kind.ts";
 import { type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { findStored } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS, type Stored } from "../../mirror/store/merge-rule.ts";
 import { requireNumberIn, type Seen } from "../../mirror/store/observation.ts";
-import type { ResourceKey } from "../../mirror/store/resource.ts";
 import type { Counting } from "./events.ts";
 
 /**

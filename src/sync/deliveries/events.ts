@@ -1,6 +1,7 @@
 import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
 import type { Told } from "../../events/log.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import {
   InvalidRepresentationError,
   keyIn,
@@ -9,7 +10,7 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
-import { type Kind, type ResourceKey, strip } from "../../mirror/store/resource.ts";
+import { strip } from "../../mirror/store/template.ts";
 
 /** The events that the mirror reads of every repository. */
 export const HOOK_EVENTS = [

@@ -12,7 +12,7 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
-import type { ShapeIds } from "../../mirror/store/resource.ts";
+import type { ShapeIds } from "../../mirror/store/template.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { JsonBoundError, MOST_PAYLOAD_VALUES, parseSent } from "../../sent-json.ts";
 import { type Installed, installedBy } from "../following/installation.ts";

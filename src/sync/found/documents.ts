@@ -1,15 +1,15 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/kind.ts";
+import { resourceOf } from "../../kinds/registry.ts";
 import { withShown } from "../../mirror/documents.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
-import { type Kind, numberInAddress, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { Pace } from "../../work/pace.ts";
 import { simpleUser } from "../reads/simple-user.ts";
 import type { Making } from "./makings.ts";
-import { SUBJECTS } from "./tellings.ts";
 
 /** A resource as it is stored, by kind and key. */
 type StoredByName = ReadonlyMap<string, Stored>;
@@ -23,7 +23,7 @@ export async function storedByName(
   some: readonly Pick<ResourceKey, "kind" | "key">[],
 ): Promise<StoredByName> {
   const keys = some.map(({ kind, key }) => {
-    return { kind, key, repositoryId: kind === "user" || kind === "repository" ? 0 : repositoryId };
+    return { kind, key, repositoryId: resourceOf(kind).isGlobal ? 0 : repositoryId };
   });
   const storedOf = await findAllStored(tx, keys);
   return new Map(
@@ -47,15 +47,6 @@ export interface MadeOf extends MakingOf {
   payload: Fields;
 }
 
-const EVENTS: ReadonlyMap<Kind, string> = new Map([...SUBJECTS].map(([event, { kind }]) => [kind, event]));
-
-/** The kind that a comment or review stands under, and the key that holds the parent's address. */
-const PARENTS: Readonly<Partial<Record<Kind, { kind: Kind; address: string; as: string }>>> = {
-  issue_comment: { kind: "issue", address: "issue_url", as: "issue" },
-  review: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
-  review_comment: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
-};
-
 /** Payloads in upstream's form, with the mirror's values of now. An event that cannot be shown whole is left out. */
 export async function withPayloads(
   tx: Transaction,
@@ -63,24 +54,30 @@ export async function withPayloads(
   makings: readonly MakingOf[],
 ): Promise<MadeOf[]> {
   const parentOf = ({ subject, stored }: MakingOf) => {
-    const parent = PARENTS[subject.kind];
+    const { parent } = resourceOf(subject.kind);
     const number = parent && numberInAddress(stored.fields[parent.address]);
-    return parent && number != null ? { kind: parent.kind, key: number, as: parent.as } : null;
+    return parent && number != null ? { kind: parent.kind, key: number, as: parent.kind } : null;
   };
-  const suiteOf = ({ subject, stored }: MakingOf) => {
-    const id = subject.kind === "check_run" ? numberOf(objectOf(stored.fields.check_suite).id) : null;
-    return id === null ? [] : [{ kind: "check_suite" as const, key: id }];
+  const embeddedIn = ({ subject, stored }: MakingOf) => {
+    const embedded = resourceOf(subject.kind).events?.embedded;
+    const id = embedded?.id(stored.fields) ?? null;
+    return embedded && id !== null ? [{ ...embedded, as: embedded.key, key: id }] : [];
   };
-  const beside = makings.flatMap((one) => [parentOf(one) ?? [], one.making.beside ?? [], suiteOf(one)].flat());
+  const beside = makings.flatMap((one) => [parentOf(one) ?? [], one.making.beside ?? [], embeddedIn(one)].flat());
   const others = await storedByName(tx, repositoryId, beside);
   const known = new Map([
     ...others,
     ...makings.map(({ subject, stored }): [string, Stored] => [subjectName(subject), stored]),
   ]);
   const unfolding = new Unfolding(new SharedRows(tx), { api }, new Pace());
+  const globals = new Set(
+    [...beside, ...makings.map(({ subject }) => subject)]
+      .filter(({ kind }) => resourceOf(kind).isGlobal)
+      .map(subjectName),
+  );
   const names = [...known.keys()];
   const documents = [...known].map(([name, { fields }]) => ({
-    repositoryId: /^(user|repository) /.test(name) ? 0 : repositoryId,
+    repositoryId: globals.has(name) ? 0 : repositoryId,
     document: JSON.stringify(fields),
   }));
   const unfolded = await unfolding.unfold(documents);
@@ -90,21 +87,18 @@ export async function withPayloads(
   const shownRepository = withoutDetail("repository", withShown(repository, "reader"));
   return makings.flatMap((one): MadeOf[] => {
     const { subject, making } = one;
-    const event = EVENTS.get(subject.kind);
-    const about = event === undefined ? undefined : SUBJECTS.get(event);
+    const { events, inPayload, parent: wantsParent } = resourceOf(subject.kind);
     const document = shown.get(subjectName(subject));
     const parent = parentOf(one);
     const parts = [parent ?? [], making.beside ?? []].flat();
-    const isWhole = [...parts, ...suiteOf(one)].every((part) => isShown(others.get(subjectName(part)), part.kind));
-    if (event === undefined || !about || !document || (PARENTS[subject.kind] && !parent) || !isWhole) return [];
+    const isWhole = [...parts, ...embeddedIn(one)].every((part) => isShown(others.get(subjectName(part)), part.kind));
+    if (!events || !document || (wantsParent && !parent) || !isWhole) return [];
     const payload: Fields = {
       action: making.action,
-      ...(subject.kind === "pull_request" ? { number: subject.key } : {}),
-      [about.in]: {
-        ...documentIn(subject.kind, document),
-        ...Object.fromEntries(
-          suiteOf(one).map((suite) => ["check_suite", suiteIn(shown.get(subjectName(suite)) ?? {})]),
-        ),
+      ...events.extra?.(subject.key),
+      [events.in]: {
+        ...inPayload(document),
+        ...Object.fromEntries(embeddedIn(one).map((part) => [part.as, part.shown(shown.get(subjectName(part)) ?? {})])),
       },
       ...Object.fromEntries(
         parts.map(({ kind, key, as }) => [as, besideIn(kind, shown.get(subjectName({ kind, key })) ?? {})]),
@@ -114,7 +108,7 @@ export async function withPayloads(
       ...organizationOf(shownRepository),
       sender: senderOf(one, document, { api, page: pagesOrigin(repository) }),
     };
-    return [{ ...one, event, payload }];
+    return [{ ...one, event: events.event, payload }];
   });
 }
 
@@ -123,50 +117,10 @@ function isShown(stored: Stored | undefined, kind: Kind): boolean {
   return stored !== undefined && (kind !== "label" || stored.deletedAt === null);
 }
 
-const SIMPLE_USER =
-  `login id node_id avatar_url gravatar_id url html_url followers_url following_url gists_url starred_url
-  subscriptions_url organizations_url repos_url events_url received_events_url type user_view_type site_admin`.split(
-    /\s+/,
-  );
-
-/** The document as webhooks show it, which differs from reads. */
-function documentIn(kind: Kind, document: Fields): Fields {
-  switch (kind) {
-    case "issue": {
-      // A payload does not say who has closed an issue.
-      const { closed_by: _, ...rest } = document;
-      return rest;
-    }
-    case "review":
-      return { ...document, state: (textOf(document.state) ?? "").toLowerCase() };
-    case "pull_request": {
-      const merged = document.merged_at === undefined ? document.merged : document.merged_at !== null;
-      return merged === undefined ? document : { ...document, merged };
-    }
-    case "user":
-      return Object.fromEntries(SIMPLE_USER.flatMap((key): [string, Json][] => valueIn(document, key)));
-    default:
-      return document;
-  }
-}
-
-const NOT_IN_RUNS: ReadonlySet<string> = new Set([
-  "repository",
-  "head_commit",
-  "check_runs_url",
-  "rerequestable",
-  "runs_rerequestable",
-  "latest_check_runs_count",
-]);
-
-/** A suite as a check run's payload shows it. */
-function suiteIn(document: Fields): Fields {
-  return Object.fromEntries(Object.entries(document).filter(([key]) => !NOT_IN_RUNS.has(key)));
-}
-
 /** The document as it stands beside another subject, such as the pull request of a review. */
 function besideIn(kind: Kind, document: Fields): Fields {
-  return kind === "pull_request" ? withoutDetail(kind, document) : documentIn(kind, document);
+  const { detailKeys, inPayload } = resourceOf(kind);
+  return detailKeys.size > 0 ? withoutDetail(kind, document) : inPayload(document);
 }
 
 /** The document without the keys that only a read of one resource shows. */
@@ -187,11 +141,6 @@ export function payloadText(payload: Fields): string {
   });
 }
 
-function valueIn(document: Fields, key: string): [string, Json][] {
-  const value = document[key];
-  return value === undefined ? [] : [[key, value]];
-}
-
 /**
  * The account that made the change, where the resource names it. Otherwise upstream's `ghost`, an account that gives
  * nobody a right.
@@ -199,7 +148,7 @@ function valueIn(document: Fields, key: string): [string, Json][] {
 function senderOf({ subject, making }: MakingOf, document: Fields, at: { api: string; page: string }): Json {
   const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
   const did = isBorn
-    ? document[subject.kind === "milestone" ? "creator" : subject.kind === "release" ? "author" : "user"]
+    ? resourceOf(subject.kind).events?.maker(document)
     : making.action === "closed"
       ? (document.merged_by ?? document.closed_by)
       : null;

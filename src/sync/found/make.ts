@@ -5,9 +5,10 @@ import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { keepMade } from "../../inbox/made.ts";
 import { type Json, textOf } from "../../json.ts";
+import type { Kind } from "../../kinds/kind.ts";
+import { EVENT_ORDER } from "../../kinds/registry.ts";
 import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
 import { repeated } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -151,21 +152,6 @@ async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: numbe
   return { resources: subjects.length, events, targets };
 }
 
-/** The order of kinds: what others refer to comes first. */
-const ORDER: readonly Kind[] = [
-  "repository",
-  "label",
-  "milestone",
-  "issue",
-  "pull_request",
-  "review",
-  "issue_comment",
-  "review_comment",
-  "release",
-  "check_suite",
-  "check_run",
-];
-
 /**
  * Locks all waiting changes of the resources that have one due. One process at a time makes events of a repository:
  * otherwise one could tell what comes next of a resource before another has told of its beginning.
@@ -180,8 +166,8 @@ async function takeFound(tx: Transaction, repositoryId: number, until: Date): Pr
       where repository_id = ${repositoryId} and found_at is not null and not ${waitsFor(until)} and (kind, key) in (
         select kind, key from found_changes f where repository_id = ${repositoryId} and found_at <= ${until}
             and not ${waitsFor(until)}
-          group by kind, key order by array_position(${[...ORDER]}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
-      order by array_position(${[...ORDER]}::text[], kind), key, aspect for update`);
+          group by kind, key order by array_position(${EVENT_ORDER}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
+      order by array_position(${EVENT_ORDER}::text[], kind), key, aspect for update`);
 }
 
 /**

@@ -12,17 +12,10 @@ import {
   textOf,
   wholeOf,
 } from "../../json.ts";
-import {
-  type Aspect,
-  aspectName,
-  aspectOf,
-  aspectValue,
-  eventsRepositoryOf,
-  keysHeard,
-  sameAspect,
-} from "../../mirror/store/found.ts";
+import { fieldValue, type Report, type ResourceEvents } from "../../kinds/kind.ts";
+import { subjectOf } from "../../kinds/registry.ts";
+import { type Aspect, aspectName, aspectOf, eventsRepositoryOf, sameAspect } from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
 
 /** A telling: the value that a webhook gives for one aspect of its subject. */
 export interface Telling extends Aspect {
@@ -33,146 +26,55 @@ export interface Telling extends Aspect {
   isBeside: boolean;
 }
 
-/** The subject of an event: its kind, its key in the payload, and the key that it is known by. */
-interface EventSubject {
-  kind: Kind;
-  in: string;
-  by: "id" | "number";
-}
-
-/** By the event. A delivery names its event as it likes, so the table has no inherited names. */
-export const SUBJECTS: ReadonlyMap<string, EventSubject> = new Map(
-  Object.entries<EventSubject>({
-    issues: { kind: "issue", in: "issue", by: "number" },
-    pull_request: { kind: "pull_request", in: "pull_request", by: "number" },
-    issue_comment: { kind: "issue_comment", in: "comment", by: "id" },
-    pull_request_review: { kind: "review", in: "review", by: "id" },
-    pull_request_review_comment: { kind: "review_comment", in: "comment", by: "id" },
-    label: { kind: "label", in: "label", by: "id" },
-    milestone: { kind: "milestone", in: "milestone", by: "id" },
-    repository: { kind: "repository", in: "repository", by: "id" },
-    release: { kind: "release", in: "release", by: "id" },
-    check_suite: { kind: "check_suite", in: "check_suite", by: "id" },
-    check_run: { kind: "check_run", in: "check_run", by: "id" },
-  }),
-);
-
 /** The aspects that a webhook reports by its action. Other values in its payload have events of their own. Pure. */
 export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
-  const about = SUBJECTS.get(event);
-  const subject = about && payload[about.in];
+  const about = subjectOf(event);
+  const subject = about && payload[about.events.in];
   if (!about || !isObject(subject) || repositoryId === null) return [];
-  const key = wholeOf(subject[about.by]);
+  const { kind, events } = about;
+  const key = wholeOf(subject[events.by]);
   if (key === null) return [];
   const moved = Date.parse(textOf(subject.updated_at) ?? "");
   const updatedAt = Number.isNaN(moved) ? null : new Date(moved);
-  const telling = ([aspect, value]: AspectValues[number], isBeside: boolean): Telling => ({
-    ...{ kind: about.kind, repositoryId, key, aspect, value, updatedAt, isBeside },
+  const telling = ([aspect, value]: AspectValue, isBeside: boolean): Telling => ({
+    ...{ kind, repositoryId, key, aspect, value, updatedAt, isBeside },
   });
-  const isBorn =
-    FIRST_ACTIONS.has(textOf(payload.action) ?? "") && !(payload.action === "opened" && event === "milestone");
+  const action = textOf(payload.action) ?? "";
+  const report = Object.hasOwn(events.actions, action) ? events.actions[action] : undefined;
+  if (!report) return [];
+  const isFirst = "isFirst" in report || ("exists" in report && report.exists);
   return [
-    ...toldValues(payload, subject, event).map((one) => telling(one, false)),
-    ...(isBorn ? shownAtBirth(about.kind, subject).map((one) => telling(one, true)) : []),
+    ...reported(report, events, payload, subject).map((one) => telling(one, false)),
+    ...(isFirst ? shownAtBirth(events, subject).map((one) => telling(one, true)) : []),
   ];
 }
 
-type AspectValues = [aspect: string, value: Json][];
-
-/** Of the first events of resources. A milestone is opened again. */
-const FIRST_ACTIONS: ReadonlySet<string> = new Set(["opened", "created", "submitted"]);
-const MEMBER_LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
+type AspectValue = [aspect: string, value: Json];
 
 /** First values for which upstream sends change events too, such as the labels of a new issue. */
-function shownAtBirth(kind: Kind, subject: Fields): AspectValues {
-  const members = Object.entries(MEMBER_LISTS).flatMap(([list, name]) =>
-    rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),
+function shownAtBirth(events: ResourceEvents, subject: Fields): AspectValue[] {
+  const members = Object.entries(events.lists).flatMap(([list, { member }]) =>
+    rowsOf(subject[list]).map(({ id }): AspectValue => [`${member} ${id}`, true]),
   );
-  const values = keysHeard(kind).flatMap((key): AspectValues => {
-    if (key === "milestone") return [[key, numberOf(objectOf(subject.milestone).id)]];
-    const value = aspectValue(key, subject[key]);
-    // Webhooks write a review's state in lower case.
-    if (kind === "review" && key === "state" && typeof value === "string") return [[key, value.toUpperCase()]];
-    return value === undefined ? [] : [[key, value]];
-  });
-  return [...members, ...values];
+  return [...members, ...Object.keys(events.fields).flatMap((field) => shownNow(events, subject, field))];
 }
 
-function toldValues(payload: Fields, subject: Fields, event: string): AspectValues {
-  const now = (aspect: string): AspectValues => {
-    const value = aspectValue(aspect, subject[aspect]);
-    return value === undefined ? [] : [[aspect, value]];
-  };
-  const member = (name: string, isOne: boolean): AspectValues => {
-    const id = numberOf(objectOf(payload[name]).id);
-    return id === null ? [] : [[`${name} ${id}`, isOne]];
-  };
-  if (event === "repository") return saidOfRepository(payload, now);
-  switch (payload.action) {
-    case "published":
-    case "unpublished":
-      return now("draft");
-    case "released":
-    case "prereleased":
-      return now("prerelease");
-    case "completed":
-      return [["status", true]];
-    case "opened":
-      return event === "milestone" ? now("state") : [["exists", true]];
-    case "created":
-    case "submitted":
-      return [["exists", true]];
-    case "deleted":
-    case "transferred":
-      return [["exists", false]];
-    case "edited":
-      return Object.keys(objectOf(payload.changes)).flatMap(now);
-    case "closed":
-    case "reopened":
-      return now("state");
-    case "dismissed":
-      return [["state", "DISMISSED"]];
-    case "labeled":
-    case "unlabeled":
-      return member("label", payload.action === "labeled");
-    case "assigned":
-    case "unassigned":
-      return member("assignee", payload.action === "assigned");
-    case "review_requested":
-    case "review_request_removed":
-      return member("requested_reviewer", payload.action === "review_requested");
-    case "milestoned":
-      return [["milestone", numberOf(objectOf(payload.milestone).id)]];
-    case "demilestoned":
-      return [["milestone", null]];
-    case "locked":
-    case "unlocked":
-      return [["locked", payload.action === "locked"]];
-    case "synchronize":
-      return now("head");
-    case "ready_for_review":
-    case "converted_to_draft":
-      return [["draft", payload.action === "converted_to_draft"]];
-    default:
-      return [];
-  }
+function shownNow(events: ResourceEvents, subject: Fields, field: string): AspectValue[] {
+  const value = fieldValue(events, field, subject[field]);
+  return value === undefined ? [] : [[field, value]];
 }
 
-function saidOfRepository({ action, changes }: Fields, now: (aspect: string) => AspectValues): AspectValues {
-  switch (action) {
-    case "renamed":
-      return now("name");
-    case "edited":
-      return Object.keys(objectOf(changes)).flatMap(now);
-    case "archived":
-    case "unarchived":
-      return now("archived");
-    case "privatized":
-    case "publicized":
-      return now("private");
-    default:
-      return [];
+function reported(report: Report, events: ResourceEvents, payload: Fields, subject: Fields): AspectValue[] {
+  if ("exists" in report) return [["exists", report.exists]];
+  if ("isFirst" in report) return [];
+  if ("changes" in report)
+    return Object.keys(objectOf(payload.changes)).flatMap((field) => shownNow(events, subject, field));
+  if ("member" in report) {
+    const id = numberOf(objectOf(payload[report.member]).id);
+    return id === null ? [] : [[`${report.member} ${id}`, report.isMember]];
   }
+  if ("isShown" in report) return shownNow(events, subject, report.field);
+  return [[report.field, "beside" in report ? numberOf(objectOf(payload[report.field]).id) : report.value]];
 }
 
 /** A delivery that may be sent to targets, with its tellings. */

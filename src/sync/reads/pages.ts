@@ -1,6 +1,7 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
+import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -14,7 +15,6 @@ import {
   requireList,
   type Sighting,
 } from "../../mirror/store/observation.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
 import { NEVER } from "../../upstream/client/answer.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { pageOfPath, pagesLeft } from "../../upstream/client/pagination.ts";

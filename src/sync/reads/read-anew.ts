@@ -1,9 +1,9 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
-import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { type IssuePlace, placeIn } from "../../mirror/store/transfers.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { pages } from "../../upstream/client/pagination.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import { type Fields, isObject, objectOf } from "../../json.ts";
-import type { ResourceKey } from "../../mirror/store/resource.ts";
+import type { ResourceKey } from "../../kinds/kind.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { asSent, list, nullable } from "../../upstream/client/field-readers.ts";
 import { IDS_A_FIELD, RATE_LIMIT } from "../../upstream/client/graphql.ts";

@@ -2,6 +2,8 @@ import { together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { ResourceKey } from "../../kinds/kind.ts";
+import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
   afterLag,
@@ -14,7 +16,6 @@ import {
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, overruling } from "../../mirror/store/observation.ts";
-import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { refreshId } from "../../queues/jobs.ts";
 import { enqueueCatchUp } from "../../queues/queues.ts";

@@ -1,6 +1,6 @@
 /** The mutations. Each is sent to upstream once; its result is shown from the mirror. */
 import { type Fields, objectOf, textOf } from "../../../json.ts";
-import { referenceId } from "../../../mirror/documents.ts";
+import { referenceId } from "../../../kinds/placeholders.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { writeCursor } from "../../dialect/paging.ts";
 import * as issues from "../../writes/issue-writes.ts";

@@ -1,5 +1,5 @@
 import { type Fields, isObject, type Json, objectOf, textOf } from "../../../json.ts";
-import { strip } from "../../../mirror/store/resource.ts";
+import { strip } from "../../../mirror/store/template.ts";
 import * as issues from "../../writes/issue-writes.ts";
 import * as pulls from "../../writes/pull-writes.ts";
 import type { Find, Implied, Sayings, Written } from "../../writes/write.ts";

@@ -1,0 +1,18 @@
+import { checkSuites } from "../../../db/schema/tables.ts";
+import { idOf } from "../check-run/fields.ts";
+import { isCompleted, resource, resourceEvents, sets } from "../kind.ts";
+
+export const checkSuite = resource("check_suite", checkSuites, {
+  part: "checks",
+  columns: ({ app }) => ({ app_id: idOf(app) }),
+  needed: ["head_sha"],
+  events: resourceEvents({
+    event: "check_suite",
+    in: "check_suite",
+    fields: { status: isCompleted },
+    // Upstream sends the event of a new suite only to the App that made it.
+    actions: { completed: sets("status", true) },
+    sinceBirth: ({ status }) => (status === "completed" ? [["status", false]] : []),
+    toldSinceBirth: "each",
+  }),
+});

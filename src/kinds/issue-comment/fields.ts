@@ -1,0 +1,16 @@
+import { issueComments } from "../../../db/schema/tables.ts";
+import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents } from "../kind.ts";
+import { referenceId } from "../placeholders.ts";
+
+export const issueComment = resource("issue_comment", issueComments, {
+  columns: ({ issue_url, user }) => ({ issue_number: numberInAddress(issue_url), user_id: referenceId(user) }),
+  needed: ["created_at", "updated_at"],
+  parent: { kind: "issue", address: "issue_url", column: "issue_number" },
+  events: resourceEvents({
+    event: "issue_comment",
+    in: "comment",
+    fields: { body: mayBeEmpty },
+    actions: { created: exists(true), edited: CHANGES, deleted: exists(false) },
+    issueNumber: ({ issue_url }) => numberInAddress(issue_url),
+  }),
+});

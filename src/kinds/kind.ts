@@ -1,0 +1,186 @@
+import type { ResourceKind } from "../../db/schema/states.ts";
+import type { Table } from "../../db/schema/table.ts";
+import type { MirrorPart } from "../config/parts.ts";
+import { type Fields, type Json, numberOf, objectOf } from "../json.ts";
+import { literalOf, referenceId } from "./placeholders.ts";
+
+export type Kind = ResourceKind;
+
+/** `key`: upstream's id, or the number of an issue or pull request. `repositoryId`: 0 outside repositories. */
+export interface ResourceKey {
+  kind: Kind;
+  repositoryId: number;
+  key: number;
+}
+
+/** What the mirror knows of one kind of resource. Each has a folder here, and `registry.ts` lists them. */
+export interface Resource {
+  kind: Kind;
+  /** The part of a repository that it belongs to. Null: it is mirrored of every repository. */
+  part: MirrorPart | null;
+  /** Whether it lies outside of repositories, as accounts do. */
+  isGlobal: boolean;
+  table: Table;
+  /** The last column of the primary key. In tables with a `repository_id`, that column comes first. */
+  keyColumn: "id" | "number";
+  /** The columns whose values are not simply the stripped field of the same name. */
+  columns: (fields: Fields) => Record<string, Json>;
+  /** The keys without which it cannot be stored. */
+  needed: readonly string[];
+  /** Keys that upstream sends only for a single resource; they are stored in the column `detail`. */
+  detailKeys: ReadonlySet<string>;
+  /** Whether the table has a column `body` for that text. */
+  hasBody: boolean;
+  /** Whether `updated_at` can order two observations of this kind. Embedded users and labels have no `updated_at`. */
+  isVersioned: boolean;
+  /** Orders two observations where upstream sends no `updated_at`; stored in the column `progress`. */
+  progressOf?: (fields: Fields) => number;
+  /** The issue or pull request that it stands under. */
+  parent?: Parent;
+  /** How webhooks show its document, which differs from reads. */
+  inPayload: (document: Fields) => Fields;
+  /** How upstream tells of its changes. Absent: by no event. */
+  events?: ResourceEvents;
+}
+
+interface Parent {
+  kind: "issue" | "pull_request";
+  /** The key of the parent's address, which ends in its number. */
+  address: "issue_url" | "pull_request_url";
+  /** The column that holds the number. */
+  column: "issue_number" | "pull_number";
+}
+
+const NO_KEYS: ReadonlySet<string> = new Set();
+
+export function resource(kind: Kind, table: Table, own: Partial<Omit<Resource, "kind" | "table">> = {}): Resource {
+  return {
+    ...{ kind, table, part: null, isGlobal: false, keyColumn: "id", columns: () => ({}), needed: [] },
+    ...{ detailKeys: NO_KEYS, hasBody: "body" in table.columns, isVersioned: true, inPayload: (document) => document },
+    ...own,
+  };
+}
+
+/** Some webhooks leave out the state, which then follows from `closed_at`. */
+export function stateOf(fields: Fields): Json {
+  return fields.state ?? (fields.closed_at ? "closed" : "open");
+}
+
+/** `…/issues/5` → 5: upstream names the parent of a comment or review by address alone. */
+export function numberInAddress(address: Json | undefined): number | null {
+  const match = typeof address === "string" ? /\/(\d+)$/.exec(address) : null;
+  return match ? Number(match[1]) : null;
+}
+
+// How upstream tells of changes.
+
+/**
+ * The webhook event of a kind, and which of its actions reports which change. The table is used both ways: to read what
+ * a webhook tells, and to make the event of a change that no webhook told.
+ */
+export interface ResourceEvents {
+  /** The name of the event. */
+  event: string;
+  /** The key of its subject in the payload. */
+  in: string;
+  /** The key that the subject is known by. */
+  by: "id" | "number";
+  /** The fields for which upstream sends change events, with how a stored value is read. Undefined: not known. */
+  fields: Readonly<Record<string, FieldValue>>;
+  /** The lists for whose members upstream sends such events. */
+  lists: Readonly<Record<string, MemberList>>;
+  /** By action. Actions that are not here report nothing that the mirror compares. */
+  actions: Readonly<Record<string, Report>>;
+  /** Whether nobody but its maker can see it yet. */
+  isHidden?: (fields: Fields) => boolean;
+  /** When it was made, by upstream's word. */
+  madeAt: (fields: Fields) => Json | undefined;
+  /** Who made it. */
+  maker: (fields: Fields) => Json | undefined;
+  /** The issue that it is, or stands under, and that a transfer takes along. */
+  issueNumber?: (fields: Fields, key: number) => number | null;
+  /** What it gets only after its first event, with the value before. Upstream sends a change event for each. */
+  sinceBirth: (fields: Fields) => FieldChange[];
+  /** What of that is told of one that is found late: each change, only that it was closed, or nothing. */
+  toldSinceBirth: "each" | "closing" | "nothing";
+  /** A former value in the payload's `changes`. */
+  former: (field: string, was: Json) => Json;
+  /** Further keys of the payload that tells a change. */
+  more?: (action: string, was: Json, now: Json) => Fields;
+  /** Further keys of each payload. */
+  extra?: (key: number) => Fields;
+  /** A resource of which the payload shows more than the document: its kind, its id, and the form in which it stands. */
+  embedded?: { kind: Kind; key: string; id: (fields: Fields) => number | null; shown: (document: Fields) => Fields };
+}
+
+/** A stored value as events compare it: text, number, boolean or null. */
+export type FieldValue = (value: Json) => Json | undefined;
+
+/** A field, or a member of a list such as `label 7`, with its value before a change. */
+export type FieldChange = [field: string, was: Json];
+
+/** A member of a list: the word for one, which is its key in the payload, and its kind. */
+interface MemberList {
+  member: string;
+  kind: Kind;
+}
+
+/** What an action reports of its subject. */
+export type Report =
+  /** It is there from now on, or no more. */
+  | { exists: boolean }
+  /** It is shown for the first time, though nobody is told that it was made. */
+  | { isFirst: true }
+  /** The texts that the payload's `changes` name. */
+  | { changes: true }
+  /** A field's new value, which is always this one, */
+  | { field: string; value: Json }
+  /** or which the subject shows, */
+  | { field: string; isShown: true }
+  /** or which is the id of a resource of this kind under the same key of the payload. */
+  | { field: string; beside: Kind }
+  | { member: string; isMember: boolean };
+
+/** A field's value as events compare it; undefined: not known. Pure. */
+export function fieldValue({ fields }: ResourceEvents, field: string, value: Json | undefined): Json | undefined {
+  return value === undefined ? undefined : (fields[field] ?? plain)(value);
+}
+
+export const exists = (is: boolean): Report => ({ exists: is });
+export const sets = (field: string, value: Json): Report => ({ field, value });
+export const shows = (field: string): Report => ({ field, isShown: true });
+export const refers = (field: string, beside: Kind): Report => ({ field, beside });
+export const adds = (member: string): Report => ({ member, isMember: true });
+export const removes = (member: string): Report => ({ member, isMember: false });
+export const CHANGES: Report = { changes: true };
+
+/** A kind's events, with what most kinds have in common. */
+export function resourceEvents(
+  own: Pick<ResourceEvents, "event" | "in" | "fields" | "actions"> & Partial<ResourceEvents>,
+): ResourceEvents {
+  return {
+    by: "id",
+    lists: {},
+    madeAt: ({ created_at }) => created_at,
+    maker: ({ user }) => user,
+    sinceBirth: () => [],
+    toldSinceBirth: "nothing",
+    former: (_field, was) => ({ from: was === "" ? null : was }),
+    ...own,
+  };
+}
+
+/** A value that is compared as upstream sent it. */
+export const plain: FieldValue = (value) => (typeof value === "string" ? literalOf(value) : value);
+/** A text for which both null and "" mean "no text". */
+export const mayBeEmpty: FieldValue = (value) => (typeof value === "string" ? literalOf(value) : "");
+/** The id of the resource that a field refers to, in a stored document or a payload; null: it refers to none. */
+export const referredId: FieldValue = (value) => referenceId(value) ?? numberOf(objectOf(value).id);
+/** What a check is at: upstream sends an event when it has ended. */
+export const isCompleted: FieldValue = (value) => value === "completed";
+
+/** The ids of a list's members; undefined: the list is not known. */
+export function membersOf(fields: Fields, list: string): readonly number[] | undefined {
+  const members = fields[list];
+  return Array.isArray(members) ? members.flatMap((one) => referenceId(one) ?? []) : undefined;
+}

@@ -1,0 +1,13 @@
+import { labels } from "../../../db/schema/tables.ts";
+import { CHANGES, exists, mayBeEmpty, plain, resource, resourceEvents } from "../kind.ts";
+
+export const label = resource("label", labels, {
+  needed: ["name"],
+  isVersioned: false,
+  events: resourceEvents({
+    event: "label",
+    in: "label",
+    fields: { name: plain, color: plain, description: mayBeEmpty },
+    actions: { created: exists(true), edited: CHANGES, deleted: exists(false) },
+  }),
+});

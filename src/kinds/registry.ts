@@ -1,0 +1,64 @@
+import { checkRun } from "./check-run/fields.ts";
+import { checkSuite } from "./check-suite/fields.ts";
+import { issue } from "./issue/fields.ts";
+import { issueComment } from "./issue-comment/fields.ts";
+import type { Kind, Resource, ResourceEvents } from "./kind.ts";
+import { label } from "./label/fields.ts";
+import { milestone } from "./milestone/fields.ts";
+import { pullRequest } from "./pull-request/fields.ts";
+import { release } from "./release/fields.ts";
+import { repository } from "./repository/fields.ts";
+import { review } from "./review/fields.ts";
+import { reviewComment } from "./review-comment/fields.ts";
+import { status } from "./status/fields.ts";
+import { user } from "./user/fields.ts";
+
+/**
+ * Every kind, in the order of writing: every transaction takes its locks in this order. Rows that transactions about
+ * different issues share come last, so these locks are short: nearly every delivery changes its repository.
+ */
+const RESOURCES: Readonly<Record<Kind, Resource>> = {
+  issue,
+  pull_request: pullRequest,
+  issue_comment: issueComment,
+  review,
+  review_comment: reviewComment,
+  check_run: checkRun,
+  check_suite: checkSuite,
+  status,
+  release,
+  user,
+  label,
+  milestone,
+  repository,
+};
+export const resources: readonly Resource[] = Object.values(RESOURCES);
+
+export function resourceOf(kind: Kind): Resource {
+  return RESOURCES[kind];
+}
+
+/** The kinds that have events, in the order in which events are made: what others refer to comes first. */
+export const EVENT_ORDER: readonly Kind[] = [
+  "repository",
+  "label",
+  "milestone",
+  "issue",
+  "pull_request",
+  "review",
+  "issue_comment",
+  "review_comment",
+  "release",
+  "check_suite",
+  "check_run",
+];
+
+/** By the event's name. A delivery names its event as it likes, so the table has no inherited names. */
+const BY_EVENT: ReadonlyMap<string, { kind: Kind; events: ResourceEvents }> = new Map(
+  resources.flatMap(({ kind, events }) => (events ? [[events.event, { kind, events }] as const] : [])),
+);
+
+/** The kind that is the subject of an event. */
+export function subjectOf(event: string): { kind: Kind; events: ResourceEvents } | undefined {
+  return BY_EVENT.get(event);
+}

@@ -1,0 +1,37 @@
+import { releases } from "../../../db/schema/tables.ts";
+import { textOf } from "../../json.ts";
+import { CHANGES, exists, mayBeEmpty, plain, resource, resourceEvents, sets } from "../kind.ts";
+import { referenceId } from "../placeholders.ts";
+
+export const release = resource("release", releases, {
+  part: "releases",
+  columns: ({ author, draft }) => ({ author_id: referenceId(author), draft: draft === true }),
+  needed: ["tag_name", "created_at"],
+  events: resourceEvents({
+    event: "release",
+    in: "release",
+    fields: { name: plain, body: mayBeEmpty, draft: plain, prerelease: plain },
+    actions: {
+      created: exists(true),
+      edited: CHANGES,
+      deleted: exists(false),
+      published: sets("draft", false),
+      unpublished: sets("draft", true),
+      prereleased: sets("prerelease", true),
+      released: sets("prerelease", false),
+    },
+    // The `created_at` of a release is its commit's.
+    madeAt: ({ published_at, created_at }) => textOf(published_at) ?? created_at,
+    maker: ({ author }) => author,
+    sinceBirth: ({ draft }) =>
+      draft === true
+        ? []
+        : [
+            ["draft", true],
+            ["prerelease", null],
+          ],
+    toldSinceBirth: "each",
+    // By GitHub's webhook schema, a former value of a release is never null.
+    former: (_field, was) => ({ from: was ?? "" }),
+  }),
+});

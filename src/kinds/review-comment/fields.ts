@@ -1,0 +1,19 @@
+import { pullRequestReviewComments } from "../../../db/schema/tables.ts";
+import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents } from "../kind.ts";
+import { referenceId } from "../placeholders.ts";
+
+export const reviewComment = resource("review_comment", pullRequestReviewComments, {
+  columns: (fields) => ({
+    review_id: fields.pull_request_review_id ?? null,
+    pull_number: numberInAddress(fields.pull_request_url),
+    user_id: referenceId(fields.user),
+  }),
+  needed: ["created_at", "updated_at"],
+  parent: { kind: "pull_request", address: "pull_request_url", column: "pull_number" },
+  events: resourceEvents({
+    event: "pull_request_review_comment",
+    in: "comment",
+    fields: { body: mayBeEmpty },
+    actions: { created: exists(true), edited: CHANGES, deleted: exists(false) },
+  }),
+});

@@ -1,0 +1,15 @@
+import { commitStatuses } from "../../../db/schema/tables.ts";
+import type { Json } from "../../json.ts";
+import { resource } from "../kind.ts";
+import { referenceId } from "../placeholders.ts";
+
+export const status = resource("status", commitStatuses, {
+  part: "checks",
+  columns: ({ url, creator }) => ({ sha: shaInAddress(url), creator_id: referenceId(creator) }),
+  needed: ["url", "context", "state", "created_at", "updated_at"],
+});
+
+/** `…/statuses/6dcb09b` → `6dcb09b`: upstream names the commit of a status by address alone. */
+function shaInAddress(address: Json | undefined): string | null {
+  return (typeof address === "string" && /\/statuses\/([0-9a-f]+)$/.exec(address)?.[1]) || null;
+}
