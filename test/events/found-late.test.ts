@@ -1,6 +1,8 @@
 /** Webhooks may come in any order. The last event of a value tells the one that the mirror shows. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
 import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
@@ -63,6 +65,15 @@ async function told({ ctx }: TestWorld, number: number) {
     const { action, issue } = JSON.parse(payload) as { action: string; issue: { title: string } };
     return [action, issue.title, isMade ? "made" : "sent"];
   });
+}
+
+/** Events get their places by these times, whenever they are stored. */
+async function expectInOrder({ ctx }: TestWorld, number: number): Promise<void> {
+  const rows = await ctx.db.query<{ at: Date }>(sql`
+    select d.received_at as at from events e join deliveries d on d.id = e.delivery_id
+      where e.number = ${number} and e.event = 'issues' order by e.id`);
+  const times = rows.map(({ at }) => at.getTime());
+  expect(times).toEqual(times.toSorted((one, other) => one - other));
 }
 
 test("a webhook that comes late, after its change was undone unheard, is followed by an event of the present state", async () => {
@@ -344,4 +355,41 @@ test("the comments of a transferred issue wait for an issue that was not stored 
   expect(await made()).toEqual(["issues", "issue_comment"]);
   await catchUp(ctx, { repositoryId: to.id }, signal);
   expect((await made()).slice(2)).toEqual(["issues", "issues", "issue_comment", "issue_comment"]);
+});
+
+test("a change that was seen before the last made event, and stored after it, is told behind it", async () => {
+  const { world, upstream, repository, issue, pass, find } = await openUnheard();
+  await using _world = world;
+  const { ctx, simulator } = world;
+  editIssue(upstream, repository.ownerId, issue, { title: "two" });
+  await find();
+  editIssue(upstream, repository.ownerId, issue, { title: "three" });
+  // A delivery that waited in Redis is stored later than it was received.
+  const answer = await ctx.upstream.get(`/repos/${world.first}/issues/${issue.number}`, { priority: "refresh" });
+  if (answer.kind !== "ok") throw new Error("Upstream shows no issue");
+  const seenAt = new Date(ctx.clock.now().getTime() - 3 * MINUTE);
+  const place = { id: repository.id, fullName: world.first, htmlUrl: null };
+  const observed = observe("issue", answer.body, { api: simulator.url, repository: place, seenAt, read: true });
+  await ctx.db.transaction((tx) => mergeObserved(tx, joinObserved([observed])));
+  pass(2 * MINUTE);
+  await makeEvents(ctx);
+  expect((await told(world, issue.number)).map(([, title]) => title)).toEqual(["at first", "two", "three"]);
+  await expectInOrder(world, issue.number);
+});
+
+test("a change that waits while a webhook tells an older value is told behind that webhook", async () => {
+  const { world, upstream, repository, issue, unsent, pass } = await openUnheard();
+  await using _world = world;
+  for (const title of ["zero", "two"]) editIssue(upstream, repository.ownerId, issue, { title });
+  pass(MINUTE);
+  await world.catchUp();
+  await world.settleMarks();
+  const [late] = unsent;
+  if (!late) throw new Error("Upstream told of nothing");
+  await tell(world, late);
+  await world.settle();
+  pass(2 * MINUTE);
+  await makeEvents(world.ctx);
+  expect((await told(world, issue.number)).map(([, title]) => title)).toEqual(["at first", "zero", "two"]);
+  await expectInOrder(world, issue.number);
 });

@@ -109,7 +109,8 @@ export const BELIEVED_WITHIN = sql`interval '1 hour'`;
 /**
  * Stores the changes in these rows that no webhook reported, so that events are made of them. Rows of a first copy do
  * not count as changes. Nor do resources that are older than the selection of the repository, except for what a
- * transferred issue brings along: upstream sends nothing of its comments.
+ * transferred issue brings along: upstream sends nothing of its comments. A change that was seen earlier than it is stored
+ * counts as found once targets had heard the value before it, so that its event comes behind.
  * @param told the values that this transaction's webhooks gave, by `aspectName`
  */
 export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowWrite[], told: LastSaid): Promise<void> {
@@ -134,7 +135,8 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
           case when x.kind = any(${[...OF_PARTS]}::text[]) then coalesce(s.parts_changed_at, s.added_at) else s.added_at end - ${SKEW}
           or (x.r, x.issue) in (select to_repository_id, to_number from issue_transfers))
         order by x.r, x.kind, x.k, x.aspect
-      on conflict (repository_id, kind, key, aspect) do update set found_at = coalesce(f.found_at, excluded.found_at),
+      on conflict (repository_id, kind, key, aspect) do update
+        set found_at = coalesce(f.found_at, greatest(excluded.found_at, f.made_at, f.heard_at)),
         was = case when f.found_at is not null or f.heard_at > excluded.found_at - ${BELIEVED_WITHIN}
           then coalesce(f.was, excluded.was) else excluded.was end`);
 }

@@ -224,7 +224,8 @@ async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date
     insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
       select r, kind, k, aspect, value::json, found_at, ${at} from ${tellingsTable(said)} order by r, kind, k, aspect
       on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at,
-        found_at = coalesce(found_changes.found_at, excluded.found_at), overtaken = found_changes.made is not null`);
+        found_at = case when excluded.found_at is null then found_changes.found_at
+          else greatest(found_changes.found_at, excluded.found_at) end, overtaken = found_changes.made is not null`);
 }
 
 function tellingsTable(tellings: readonly (Telling & { foundAt?: Date | null })[]) {
