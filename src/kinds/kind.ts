@@ -35,12 +35,28 @@ export interface Resource {
   isVersioned: boolean;
   /** Orders two observations where upstream sends no `updated_at`; stored in the column `progress`. */
   progressOf?: (fields: Fields) => number;
+  upstream: ResourceUpstream;
   /** The issue or pull request that it stands under. */
   parent?: Parent;
   /** How webhooks show its document, which differs from reads. */
   inPayload: (document: Fields) => Fields;
   /** How upstream tells of its changes. Absent: by no event. */
   events?: ResourceEvents;
+}
+
+/** Where upstream shows resources of a kind. */
+interface ResourceUpstream {
+  /**
+   * The path of a read that shows it, below `/repositories/{id}` or, for what lies outside of repositories, as a whole.
+   * Absent: upstream does not show it by its key. `number`: the value of `numberColumn`.
+   */
+  path?: (key: number, number: number | null) => string;
+  /** The column whose value the path needs beside the key. */
+  numberColumn?: string;
+  /** The phase of a first copy that reads it. A mirror upstream says by this name that it lacks the kind. */
+  phase?: string;
+  /** Whether upstream shows it only while the repository's pull requests are switched on. */
+  isOfPulls?: boolean;
 }
 
 interface Parent {
@@ -56,7 +72,13 @@ const NO_KEYS: ReadonlySet<string> = new Set();
 export function resource(kind: Kind, table: Table, own: Partial<Omit<Resource, "kind" | "table">> = {}): Resource {
   return {
     ...{ kind, table, part: null, isGlobal: false, keyColumn: "id", columns: () => ({}), needed: [] },
-    ...{ detailKeys: NO_KEYS, hasBody: "body" in table.columns, isVersioned: true, inPayload: (document) => document },
+    ...{
+      detailKeys: NO_KEYS,
+      hasBody: "body" in table.columns,
+      isVersioned: true,
+      upstream: {},
+      inPayload: (document) => document,
+    },
     ...own,
   };
 }

@@ -191,6 +191,8 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     doubts,
     audit: async () => {
       const wrong = (await differences()).length;
+      // Marks were taken from their table here, and audits give way to jobs that nobody takes.
+      await ctx.queues.refresh.drain(true);
       for (const { id } of repositories) await persist(() => audit(ctx, { repositoryId: id, repair: true, signal }));
       return wrong;
     },

@@ -16,6 +16,7 @@ export const checkRun = resource("check_run", checkRuns, {
   part: "checks",
   columns: ({ check_suite, app }) => ({ check_suite_id: idOf(check_suite), app_id: idOf(app) }),
   needed: ["head_sha", "name", "status"],
+  upstream: { path: (id) => `/check-runs/${id}` },
   isVersioned: false,
   progressOf,
   events: resourceEvents({

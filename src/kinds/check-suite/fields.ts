@@ -6,6 +6,7 @@ export const checkSuite = resource("check_suite", checkSuites, {
   part: "checks",
   columns: ({ app }) => ({ app_id: idOf(app) }),
   needed: ["head_sha"],
+  upstream: { path: (id) => `/check-suites/${id}` },
   events: resourceEvents({
     event: "check_suite",
     in: "check_suite",

@@ -5,6 +5,7 @@ import { referenceId } from "../placeholders.ts";
 export const issueComment = resource("issue_comment", issueComments, {
   columns: ({ issue_url, user }) => ({ issue_number: numberInAddress(issue_url), user_id: referenceId(user) }),
   needed: ["created_at", "updated_at"],
+  upstream: { path: (id) => `/issues/comments/${id}`, phase: "issue comments" },
   parent: { kind: "issue", address: "issue_url", column: "issue_number" },
   events: resourceEvents({
     event: "issue_comment",

@@ -14,6 +14,7 @@ export const issue = resource("issue", issues, {
     closed_by_id: referenceId(fields.closed_by),
   }),
   needed: ["title", "created_at", "updated_at"],
+  upstream: { path: (number) => `/issues/${number}`, phase: "issues" },
   // A payload does not say who has closed an issue.
   inPayload: ({ closed_by: _, ...rest }) => rest,
   events: issueEvents,

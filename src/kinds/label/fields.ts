@@ -3,6 +3,8 @@ import { CHANGES, exists, mayBeEmpty, plain, resource, resourceEvents } from "..
 
 export const label = resource("label", labels, {
   needed: ["name"],
+  // A label is shown by its name, which may be another by now.
+  upstream: { path: () => "/labels?per_page=100", phase: "labels" },
   isVersioned: false,
   events: resourceEvents({
     event: "label",

@@ -5,6 +5,7 @@ import { referenceId } from "../placeholders.ts";
 export const milestone = resource("milestone", milestones, {
   columns: ({ creator }) => ({ creator_id: referenceId(creator) }),
   needed: ["number", "title", "state"],
+  upstream: { path: (_id, number) => `/milestones/${number}`, numberColumn: "number", phase: "milestones" },
   events: resourceEvents({
     event: "milestone",
     in: "milestone",

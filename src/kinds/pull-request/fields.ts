@@ -23,6 +23,7 @@ export const pullRequest = resource("pull_request", pullRequests, {
     };
   },
   needed: ["title", "created_at", "updated_at"],
+  upstream: { path: (number) => `/pulls/${number}`, phase: "pulls", isOfPulls: true },
   // The keys of pull-request that pull-request-simple lacks, in GitHub's OpenAPI description.
   detailKeys: new Set([
     "merged",

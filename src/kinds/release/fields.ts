@@ -7,6 +7,7 @@ export const release = resource("release", releases, {
   part: "releases",
   columns: ({ author, draft }) => ({ author_id: referenceId(author), draft: draft === true }),
   needed: ["tag_name", "created_at"],
+  upstream: { path: (id) => `/releases/${id}` },
   events: resourceEvents({
     event: "release",
     in: "release",

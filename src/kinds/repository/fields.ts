@@ -6,6 +6,7 @@ import { referenceId } from "../placeholders.ts";
 export const repository = resource("repository", repositories, {
   isGlobal: true,
   columns: ({ owner }) => ({ owner_id: referenceId(owner) }),
+  upstream: { path: (id) => `/repositories/${id}` },
   // GitHub sends these for GET /repos/{owner}/{repo} only (its OpenAPI: full-repository less repository).
   detailKeys: new Set([
     "subscribers_count",

@@ -9,6 +9,7 @@ export const reviewComment = resource("review_comment", pullRequestReviewComment
     user_id: referenceId(fields.user),
   }),
   needed: ["created_at", "updated_at"],
+  upstream: { path: (id) => `/pulls/comments/${id}`, phase: "review comments", isOfPulls: true },
   parent: { kind: "pull_request", address: "pull_request_url", column: "pull_number" },
   events: resourceEvents({
     event: "pull_request_review_comment",

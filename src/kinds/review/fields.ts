@@ -9,6 +9,12 @@ export const review = resource("review", pullRequestReviews, {
     user_id: referenceId(user),
   }),
   needed: ["state"],
+  upstream: {
+    path: (id, pull) => `/pulls/${pull}/reviews/${id}`,
+    numberColumn: "pull_number",
+    phase: "reviews",
+    isOfPulls: true,
+  },
   // REST sends no updated_at of a review; webhooks and GraphQL do.
   detailKeys: new Set(["updated_at"]),
   isVersioned: false,

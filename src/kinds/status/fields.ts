@@ -6,6 +6,8 @@ import { referenceId } from "../placeholders.ts";
 export const status = resource("status", commitStatuses, {
   part: "checks",
   columns: ({ url, creator }) => ({ sha: shaInAddress(url), creator_id: referenceId(creator) }),
+  // Upstream shows statuses by their commit alone, and never changes one.
+  upstream: {},
   needed: ["url", "context", "state", "created_at", "updated_at"],
 });
 

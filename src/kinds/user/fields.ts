@@ -10,6 +10,7 @@ const SIMPLE_USER =
 export const user = resource("user", users, {
   isGlobal: true,
   needed: ["login"],
+  upstream: { path: (id) => `/user/${id}` },
   isVersioned: false,
   inPayload: (document) =>
     Object.fromEntries(SIMPLE_USER.flatMap((key) => (document[key] === undefined ? [] : [[key, document[key]]]))),

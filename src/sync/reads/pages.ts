@@ -2,6 +2,7 @@ import { type Transaction, together } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
 import type { Kind } from "../../kinds/kind.ts";
+import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -46,17 +47,6 @@ export function requireCopied(
   if (asOf?.getTime() !== NEVER.getTime()) return;
   throw new UpstreamUnavailableError(`Upstream is a mirror itself, and is still copying ${fullName}`, "failed");
 }
-
-/** The names by which a mirror says which parts it lacks. An empty list of such a part says nothing. */
-const PART_OF_KIND: Readonly<Partial<Record<Kind, string>>> = {
-  label: "labels",
-  milestone: "milestones",
-  issue: "issues",
-  pull_request: "pulls",
-  issue_comment: "issue comments",
-  review_comment: "review comments",
-  review: "reviews",
-};
 
 export interface StoredPage {
   /** Where the list goes on; null: this was the last page. */
@@ -160,9 +150,10 @@ async function observePage(
   { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
   answer: ReadAnswer,
 ): Promise<StoredPage & { observed: Observed; unread: Mark[] }> {
-  const part = PART_OF_KIND[kind];
-  if (part !== undefined && answer.missing?.includes(part))
-    throw new RepositoryUnavailableError(`Upstream is a mirror itself, and its ${part} are missing`);
+  const { phase } = resourceOf(kind).upstream;
+  // A mirror says which phases it lacks. An empty list of such a kind says nothing.
+  if (phase !== undefined && answer.missing?.includes(phase))
+    throw new RepositoryUnavailableError(`Upstream is a mirror itself, and its ${phase} are missing`);
   switch (answer.kind) {
     case "unchanged":
       return {

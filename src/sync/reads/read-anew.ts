@@ -2,6 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { type IssuePlace, placeIn } from "../../mirror/store/transfers.ts";
@@ -9,7 +10,7 @@ import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { isIssuesOff } from "../../upstream/client/wording.ts";
-import { observeRows, PAGE_SIZE, sightingOf } from "./pages.ts";
+import { observeRows, sightingOf } from "./pages.ts";
 
 interface ReadOutcome {
   observed: Observed;
@@ -146,7 +147,7 @@ async function isOtherSideShown(
 /** Whether upstream shows it only while pull requests are switched on. */
 async function isOfPull(ctx: Context, { kind, repositoryId, key }: ResourceKey): Promise<boolean> {
   if (kind === "issue") return await isPullsNumber(ctx, repositoryId, key);
-  return kind === "pull_request" || kind === "review" || kind === "review_comment";
+  return resourceOf(kind).upstream.isOfPulls === true;
 }
 
 async function isPullsNumber({ db }: Pick<Context, "db">, repositoryId: number, number: number): Promise<boolean> {
@@ -174,42 +175,12 @@ export async function upstreamPathOf(
   ctx: Pick<Context, "db">,
   { kind, repositoryId, key }: ResourceKey,
 ): Promise<string | null> {
-  const below = `/repositories/${repositoryId}`;
-  switch (kind) {
-    case "user":
-      return `/user/${key}`;
-    case "repository":
-      return `/repositories/${key}`;
-    case "label":
-      return `${below}/labels?per_page=${PAGE_SIZE}`;
-    case "issue":
-      return `${below}/issues/${key}`;
-    case "pull_request":
-      return `${below}/pulls/${key}`;
-    case "issue_comment":
-      return `${below}/issues/comments/${key}`;
-    case "review_comment":
-      return `${below}/pulls/comments/${key}`;
-    case "check_run":
-      return `${below}/check-runs/${key}`;
-    case "check_suite":
-      return `${below}/check-suites/${key}`;
-    case "release":
-      return `${below}/releases/${key}`;
-    case "status":
-      // Upstream shows statuses by their commit alone, and never changes one.
-      return null;
-    case "milestone": {
-      const number = await findNumber(ctx, "milestones", "number", repositoryId, key);
-      return number === null ? null : `${below}/milestones/${number}`;
-    }
-    case "review": {
-      const number = await findNumber(ctx, "pull_request_reviews", "pull_number", repositoryId, key);
-      return number === null ? null : `${below}/pulls/${number}/reviews/${key}`;
-    }
-    default:
-      return kind satisfies never;
-  }
+  const { upstream, isGlobal, table } = resourceOf(kind);
+  if (!upstream.path) return null;
+  const below = isGlobal ? "" : `/repositories/${repositoryId}`;
+  if (upstream.numberColumn === undefined) return below + upstream.path(key, null);
+  const number = await findNumber(ctx, table.name, upstream.numberColumn, repositoryId, key);
+  return number === null ? null : below + upstream.path(key, number);
 }
 
 async function findNumber(
