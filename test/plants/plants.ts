@@ -438,7 +438,7 @@ export const plants: readonly Plant[] = [
     property: 14,
     does: "Each issue that is closed is read, though its webhook tells all.",
     file: "src/sync/deliveries/events.ts",
-    replaces: [["...(isPart ? [", "...(isPart || payload.action === 'closed' ? ["]],
+    replaces: [["...(state === undefined ? [", "...(state === undefined || payload.action === 'closed' ? ["]],
     tests: ["test/workers/delivery-batches.test.ts"],
   },
   {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
-import { editIssue } from "../../src/simulator/changes/issues.ts";
+import { deleteIssue, editIssue } from "../../src/simulator/changes/issues.ts";
 import { editRepository } from "../../src/simulator/changes/repositories.ts";
 import type { HttpFault } from "../../src/simulator/faults.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -10,7 +10,9 @@ import { audit } from "../../src/sync/audit/audit.ts";
 import { auditPart } from "../../src/sync/audit/schedule.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { readAnew, upstreamPathOf } from "../../src/sync/reads/read-anew.ts";
+import type { ReadAnswer } from "../../src/upstream/client/upstream.ts";
 import { askAt } from "../support/asking.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { pass } from "../support/paced.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -18,9 +20,9 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 const signal = new AbortController().signal;
 const MINUTE = 60_000;
 
-async function openCopied() {
+async function openCopied(pulls = 6) {
   const world = await openWorld({
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 12, pulls: 6 }),
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 12, pulls }),
     env: { RATE_LIMIT_ANONYMOUS: "0" },
   });
   await world.mirror(world.first);
@@ -150,4 +152,35 @@ test("a single 404 of a list is asked about again after the replicas' lag, and t
   await world.catchUp();
   expect(await problems()).toEqual([]);
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
+});
+
+test("what counts an issue that an audit finds gone is asked again, since a replica that lagged may have told of it", async () => {
+  // The list of pull requests would show the repository once more.
+  const { world, repository } = await openCopied(0);
+  await using _ = world;
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const issue = [...upstream.issues.values()].find(
+    (one) => one.repository === repository && !one.pull && one.state === "open",
+  );
+  const milestone = [...upstream.milestones.values()].find((one) => one.repository === repository);
+  if (!issue || !milestone) throw new Error("The generated world has no open issue, or no milestone");
+  editIssue(upstream, repository.ownerId, issue, { milestoneId: milestone.id });
+  await world.catchUp();
+  await world.settleMarks();
+  const lagging = [`/repositories/${repository.id}?page=1`, `/repositories/${repository.id}/milestones?`];
+  const before = new Map<string, ReadAnswer>();
+  const behind = withUpstream(ctx, {
+    get: async (path, options) => {
+      const answer = before.get(path) ?? (await ctx.upstream.get(path, options));
+      if (lagging.some((one) => path.startsWith(one))) before.set(path, answer);
+      return answer;
+    },
+  });
+  await audit(behind, { repositoryId: repository.id, repair: true, signal });
+  deleteIssue(upstream, repository.ownerId, issue);
+  pass(world, 10 * MINUTE);
+  await audit(behind, { repositoryId: repository.id, repair: true, signal });
+  await world.settleMarks();
+  expect((await compare(ctx, simulator, world.first)).differences).toEqual([]);
 });

@@ -1,17 +1,20 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, wholeOf } from "../../json.ts";
-import type { Kind } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { afterLag, type Mark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { overruling, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";
+import { MILESTONE_COUNTS } from "../deliveries/events.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PER_PAGE } from "../reads/pages.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
@@ -60,15 +63,35 @@ export async function auditUnmet(
     ...observed,
     seen: observed.seen.map((one) => (isUncomputed(one) ? withoutMergeability(one) : one)),
   });
-  return whileMirrored(ctx, repository, async (tx) => {
+  const marks = repair && outcome === "deleted" && kind === "issue" ? await marksForCounts(ctx, wanted) : [];
+  const drift = await whileMirrored(ctx, repository, async (tx) => {
     if (movedTo) await storeTransfer(tx, { repositoryId: repository.id, number: key }, movedTo);
     const { drift } =
       outcome === "deleted"
         ? { drift: [{ kind, key, drift: "gone" } satisfies Drift] }
         : await compareWithStored(tx, overruled);
     if (repair) await mergeObserved(tx, overruled);
+    await storeMarks(tx, marks);
     return drift;
   });
+  await enqueueMarks(ctx, marks);
+  return drift;
+}
+
+/**
+ * Who counts an issue that is gone: its repository and its milestone. They were read before, and a replica that lagged may
+ * have answered.
+ */
+async function marksForCounts({ db, clock }: Context, { repositoryId, key }: ResourceKey): Promise<Mark[]> {
+  const askedAt = clock.now();
+  const when = { askedAt, notBefore: afterLag(askedAt) };
+  const rows = await db.query<{ milestone: number }>(sql`
+    select milestone_id::float8 as milestone from issues
+      where repository_id = ${repositoryId} and number = ${key} and milestone_id is not null`);
+  const milestones = rows.map(({ milestone }): Mark => {
+    return { kind: "milestone", repositoryId, key: milestone, keys: MILESTONE_COUNTS, ...when };
+  });
+  return [{ kind: "repository", repositoryId: 0, key: repositoryId, ...when }, ...milestones];
 }
 
 /**

@@ -101,7 +101,7 @@ export interface FollowedEvent {
 }
 
 /** What a milestone says of its issues. */
-const MILESTONE_COUNTS: readonly string[] = ["open_issues", "closed_issues"];
+export const MILESTONE_COUNTS: readonly string[] = ["open_issues", "closed_issues"];
 
 /** What is done to a repository. */
 const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(

@@ -8,13 +8,13 @@ import { type Observed, observe } from "../../mirror/store/observation.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { Gather } from "../../work/gather.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
-import { type Pace, takeMoment } from "./paced.ts";
+import { type QuestionPace, takeMoment } from "./paced.ts";
 
 // A pull request is in the lists of issues by its issue side, whose id only upstream knows: no event tells it, and
 // GraphQL does not show it. The first ones are asked for one by one. Where many are opened, a search finds many at once.
 
 /** A pull request waits so long for its place in lists of issues, but only where many are opened. */
-const ISSUE_SIDES: Pace = { name: "issue sides", everyMs: 240_000 };
+const ISSUE_SIDES: QuestionPace = { name: "issue sides", everyMs: 240_000 };
 /** GitHub docs: a query has at most five operators, so at most six owners stand between them. */
 const OWNERS_A_SEARCH = 6;
 /** One that no search has found for so long is asked for by itself. */

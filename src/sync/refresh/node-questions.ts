@@ -9,7 +9,7 @@ import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
 import { selectValues } from "./node-values.ts";
-import { type Pace, takeMoment } from "./paced.ts";
+import { type QuestionPace, takeMoment } from "./paced.ts";
 
 /**
  * - existence: whether upstream still shows what a webhook said to be deleted.
@@ -48,7 +48,7 @@ function selectionOf(question: NodeQuestion): string {
 
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
 const IDS_A_QUERY = 250;
-const COMMON_QUESTIONS: Pace = { name: "common questions", everyMs: 180_000 };
+const COMMON_QUESTIONS: QuestionPace = { name: "common questions", everyMs: 180_000 };
 /** A query waits for at most this many rounds of new questions. */
 const TURNS = 10;
 

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 /** So many moments of a pace may follow each other closely. */
 const BURST = 8;
 /** A pace: in the long run there is one moment in `everyMs`, which bounds what a lively hour costs. */
-export interface Pace {
+export interface QuestionPace {
   name: string;
   everyMs: number;
 }
@@ -25,7 +25,10 @@ export class QuestionsPacedError extends Error {
  * `upkeep` keeps when it will be full.
  * @throws QuestionsPacedError
  */
-export async function takeMoment({ db, clock }: Pick<Context, "db" | "clock">, { name, everyMs }: Pace): Promise<void> {
+export async function takeMoment(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  { name, everyMs }: QuestionPace,
+): Promise<void> {
   const now = clock.now();
   const after = (moments: number) => new Date(now.getTime() + moments * everyMs);
   // A clock that was put back does not make the questions wait.
