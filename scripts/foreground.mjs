@@ -7,13 +7,17 @@ import { Refusal } from "./voice.mjs";
 
 /**
  * `exited` resolves to the program's exit code, or to 1 if it was killed. `end` asks the program to stop.
+ * `withMessages`: we and the program, which is `child`, send each other messages.
  * @param {string} command
  * @param {readonly string[]} args
  * @param {NodeJS.ProcessEnv} environment
  * @param {import("./stopping.mjs").Stopping} stopping
+ * @param {{ withMessages?: boolean }} [options]
  */
-export function runInForeground(command, args, environment, stopping) {
-  const child = spawn(command, args, { cwd: PLACE, env: environment, stdio: "inherit" });
+export function runInForeground(command, args, environment, stopping, { withMessages = false } = {}) {
+  /** @type {import("node:child_process").StdioOptions} */
+  const stdio = withMessages ? ["inherit", "inherit", "inherit", "ipc"] : "inherit";
+  const child = spawn(command, args, { cwd: PLACE, env: environment, stdio });
   const pass = () => {
     /** @type {NodeJS.Signals} */
     const name = stopping.signal.reason;
@@ -28,5 +32,5 @@ export function runInForeground(command, args, environment, stopping) {
       throw new Refusal(`${command} cannot be run: ${messageOf(error)}`, { cause: error });
     },
   );
-  return { exited, end: () => child.kill("SIGTERM") };
+  return { child, exited, end: () => child.kill("SIGTERM") };
 }

@@ -7,7 +7,7 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
 
   start [arguments]   npm start: the mirror, with an embedded Postgres and Redis unless
                       DATABASE_URL and REDIS_URL name others
-  test [arguments]    npm test: vitest, with stores that are thrown away afterwards
+  test [arguments]    npm test: vitest, with stores that are opened when a file needs them, and thrown away afterwards
   bench [arguments]   npm run bench: the benchmarks, with such stores
   simulate [arguments]
                       npm run simulate: seeds of changes and faults, and whether the mirror becomes

@@ -1,5 +1,6 @@
 // `npm test`, the benchmarks, the simulation, the proofs and the plants: a program, and throw-away stores for those
 // that need them.
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
@@ -20,12 +21,34 @@ const SMALL_STORES = { TAIN_POSTGRES_BUFFERS: "128MB" };
 const EACH_TIME = ["--project", "quick", "--project", "others"];
 
 /**
- * Runs vitest on `args`. TEST_DATABASE_URL is a superuser's, on the cluster's `postgres` database.
+ * Runs vitest on `args`. It asks for the stores when the first test file needs them (test/support/global-setup.ts), so
+ * that a run of files without stores starts at once. The stores are opened here and not in vitest, because the launcher
+ * closes them however vitest ends.
  * @param {string[]} args
  */
 export async function test(args) {
+  const stopping = watchForStop();
+  await ensureDependencies(stopping.signal);
+  const runtime = await findRuntime();
+  const vitest = join(CHECKOUT, "node_modules", "vitest", "vitest.mjs");
+  const environment = withoutOwnInstance(runtimeEnvironment(runtime, { TEST_STORES: "launcher", ...SMALL_STORES }));
   const chosen = args.length > 0 ? args : EACH_TIME;
-  return await runWithStores("node_modules/vitest/vitest.mjs", ["run", ...chosen], { environment: SMALL_STORES });
+  const running = runInForeground(runtime, [vitest, "run", ...chosen], environment, stopping, { withMessages: true });
+  /** @type {Promise<import("./stores.mjs").Stores> | undefined} */
+  let opening;
+  const failed = once(running.child, "message").then(async () => {
+    opening = openThrowAwayStores(stopping.signal);
+    const stores = await opening;
+    const { databaseUrl, redisUrl } = stores;
+    running.child.send({ databaseUrl, redisUrl }, () => {}); // Vitest may have ended in the meantime.
+    return await stores.failed;
+  });
+  try {
+    return await exitCodeOf(running, failed);
+  } finally {
+    const stores = await opening?.catch(() => undefined); // exitCodeOf has thrown its error.
+    await stores?.close();
+  }
 }
 
 /** @param {string[]} args */
@@ -91,6 +114,7 @@ function withoutOwnInstance(environment) {
 }
 
 /**
+ * `TEST_DATABASE_URL` is a superuser's, on the cluster's `postgres` database.
  * @param {string} program
  * @param {readonly string[]} args
  * @param {{ durable?: boolean, environment?: NodeJS.ProcessEnv }} [options]
@@ -110,13 +134,28 @@ async function runWithStores(program, args, { durable = false, environment: more
       }),
     );
     const running = runInForeground(runtime, [join(CHECKOUT, program), ...args], environment, stopping);
-    const outcome = await Promise.race([running.exited, stores.failed]);
-    if (typeof outcome === "number") return outcome;
-    say(outcome);
-    running.end();
-    await running.exited;
-    return 1;
+    return await exitCodeOf(running, stores.failed);
   } finally {
     await stores.close();
   }
+}
+
+/**
+ * Waits for the end of the program, and ends it when its stores fail.
+ * @param {ReturnType<typeof runInForeground>} running
+ * @param {Promise<string>} failed resolves to a sentence, or rejects when the stores cannot be opened
+ */
+async function exitCodeOf(running, failed) {
+  try {
+    const outcome = await Promise.race([running.exited, failed]);
+    if (typeof outcome === "number") return outcome;
+    say(outcome);
+  } catch (error) {
+    running.end();
+    await running.exited;
+    throw error;
+  }
+  running.end();
+  await running.exited;
+  return 1;
 }

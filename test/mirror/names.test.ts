@@ -11,7 +11,7 @@ import { countPages } from "../../src/mirror/read/pages.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import { openTestDatabase } from "../support/database.ts";
-import { EMPTY_TEMPLATE } from "../support/global-setup.ts";
+import { EMPTY_TEMPLATE } from "../support/template.ts";
 
 const API = "https://api.example.com";
 const REPOSITORY = 7;

@@ -1,13 +1,17 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { onTestFinished, TestRunner } from "vitest";
-import { EMPTY_TEMPLATE } from "./global-setup.ts";
+import { inject, onTestFinished, TestRunner } from "vitest";
+import { askForStores } from "./run-stores.ts";
+import { EMPTY_TEMPLATE } from "./template.ts";
 
 export type Administrator = Pick<pg.ClientBase, "query">;
 
+/** A test file that imports this module needs the stores. The first such file of a run has them opened, and waits. */
+const STORES = await askForStores(inject("storesSocket"));
+
 /** The connection is kept for the next database. A new one would cost as much as the cloning. */
 const ADMINISTRATORS = new pg.Pool({
-  connectionString: process.env.TEST_DATABASE_URL,
+  connectionString: STORES.databaseUrl,
   max: 1,
   allowExitOnIdle: true,
 }).on("error", (error) => console.error("The connection that makes test databases has ended", error));
@@ -54,7 +58,7 @@ export async function openTestDatabase(template = EMPTY_TEMPLATE): Promise<TestD
 
 /** The address of one database of the server, as a superuser. */
 export function addressOf(database: string): string {
-  const address = new URL(required("TEST_DATABASE_URL"));
+  const address = new URL(STORES.databaseUrl);
   address.pathname = `/${database}`;
   return address.href;
 }
@@ -71,7 +75,7 @@ export function asRole(databaseUrl: string, role: string): string {
  * that are used together in one slot.
  */
 export function testRedis(): { url: string; prefix: string } {
-  return { url: required("TEST_REDIS_URL"), prefix: `{t-${randomBytes(3).toString("hex")}}` };
+  return { url: STORES.redisUrl, prefix: `{t-${randomBytes(3).toString("hex")}}` };
 }
 
 async function dropDatabase(admin: Administrator, name: string): Promise<void> {
@@ -101,20 +105,12 @@ export async function connectTo(url: string): Promise<pg.Client> {
 
 /** Runs statements on the server's own database, on one connection. */
 export async function administer<T>(act: (admin: Administrator) => Promise<T>): Promise<T> {
-  required("TEST_DATABASE_URL");
   const admin = await ADMINISTRATORS.connect();
   try {
     return await act(admin);
   } finally {
     admin.release();
   }
-}
-
-function required(name: "TEST_DATABASE_URL" | "TEST_REDIS_URL"): string {
-  const value = process.env[name];
-  if (!value)
-    throw new Error(`${name} is not set: run \`npm test\`, which starts a Postgres and a Redis for the tests`);
-  return value;
 }
 
 /**

@@ -1,57 +1,37 @@
-import { Redis } from "ioredis";
-import pg from "pg";
-import { migrate } from "../../db/migrate.ts";
-import { printFigures } from "./figures.ts";
-
-/** The migrated, empty database that test databases are cloned from. */
-export const EMPTY_TEMPLATE = "tain_template";
+import { once } from "node:events";
+import type { TestProject } from "vitest/node";
+import { answerForStores, type RunStores } from "./run-stores.ts";
 
 /**
- * Runs once before all test files, and builds the template database. Without TEST_DATABASE_URL only tests that need no
- * database can run. The others say what is missing.
+ * Runs once before all test files, and opens nothing: a run of files without stores starts at once. The stores are
+ * opened when the first file that needs them is loaded (database.ts).
  */
-export default async function setup(): Promise<(() => Promise<void>) | undefined> {
-  const serverUrl = process.env.TEST_DATABASE_URL;
-  if (!serverUrl) return;
-
-  const admin = new pg.Client({ connectionString: serverUrl });
-  await admin.connect();
-  try {
-    // A server that outlives the run may hold templates with an older schema.
-    const { rows } = await admin.query<{ datname: string }>("SELECT datname FROM pg_database WHERE datname LIKE $1", [
-      `${EMPTY_TEMPLATE}%`,
-    ]);
-    for (const { datname } of rows) await admin.query(`DROP DATABASE ${datname} WITH (FORCE)`);
-    await admin.query(`CREATE DATABASE ${EMPTY_TEMPLATE}`);
-  } finally {
-    await admin.end();
-  }
-  const template = new URL(serverUrl);
-  template.pathname = `/${EMPTY_TEMPLATE}`;
-  await migrate(template.href);
-  if (process.env.TAIN_POSTGRES) return async () => printFigures("stores", await usedOf(serverUrl));
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const answering = await answerForStores(async () => {
+    const stores = await findStores();
+    // To load the driver and the migrations takes 140 ms, which a run without stores saves.
+    const { buildTemplate } = await import("./template.ts");
+    await buildTemplate(stores);
+    return stores;
+  });
+  project.provide("storesSocket", answering.socket);
+  return async () => {
+    answering.close();
+    const stores = await answering.opened();
+    if (stores && process.env.TAIN_POSTGRES) await (await import("./template.ts")).printUsed(stores);
+  };
 }
 
-/** The versions of the run's stores, and the commands used in this run that Redis 6.2 does not have. */
-async function usedOf(serverUrl: string): Promise<Record<string, unknown>> {
-  const client = new pg.Client({ connectionString: serverUrl });
-  const redis = new Redis(process.env.TEST_REDIS_URL ?? "");
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ version: string }>("select current_setting('server_version') as version");
-    const server = await redis.info("server");
-    const [, version] = /^valkey_version:(.*?)\r?$/m.exec(server) ?? /^redis_version:(.*?)\r?$/m.exec(server) ?? [];
-    const stats = [...(await redis.info("commandstats")).matchAll(/^cmdstat_([^:|]+)/gm)];
-    const newer: string[] = [];
-    for (const name of new Set(stats.map(([, command = ""]) => command))) {
-      const [, told] = (await redis.call("COMMAND", "DOCS", name)) as [string, (string | unknown[])[]] | [];
-      const since = told?.[told.indexOf("since") + 1];
-      const [major = 0, minor = 0] = typeof since === "string" ? since.split(".").map(Number) : [];
-      if (major > 6 || (major === 6 && minor > 2)) newer.push(name);
-    }
-    return { postgres: rows[0]?.version, redis: version, newer };
-  } finally {
-    redis.disconnect();
-    await client.end();
+/** The stores that the environment names, or those that the launcher opens (scripts/with-stores.mjs). */
+async function findStores(): Promise<RunStores> {
+  const { TEST_DATABASE_URL: databaseUrl, TEST_REDIS_URL: redisUrl, TEST_STORES: from } = process.env;
+  if (from === "launcher" && process.send) {
+    process.send("open the stores");
+    const [stores] = (await once(process, "message")) as [RunStores];
+    return stores;
   }
+  if (databaseUrl && redisUrl) return { databaseUrl, redisUrl };
+  throw new Error(
+    "TEST_DATABASE_URL or TEST_REDIS_URL is not set: run `npm test`, which starts a Postgres and a Redis for the tests",
+  );
 }

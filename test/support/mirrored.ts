@@ -17,7 +17,7 @@ import { NodeQuestions } from "../../src/sync/refresh/node-questions.ts";
 import { refreshRefs } from "../../src/sync/refs/refresh.ts";
 import { refreshReleases } from "../../src/sync/releases/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
-import { EMPTY_TEMPLATE } from "./global-setup.ts";
+import { EMPTY_TEMPLATE } from "./template.ts";
 
 /**
  * The size of a generated world. Each size is mirrored once in a run, which takes seconds. So take one that other tests
