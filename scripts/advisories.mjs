@@ -1,4 +1,4 @@
-// `npm run advisories`: whether the registry knows of faults in the packages that run in production.
+// A part of `npm run verify`: whether the registry knows of faults in the packages that run in production.
 import { CHECKOUT } from "./checkout.mjs";
 import { run } from "./processes.mjs";
 import { say } from "./voice.mjs";

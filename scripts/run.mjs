@@ -16,7 +16,7 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
   plants [name…]      npm run plants: small bugs in a copy of the sources, and which test finds each
   emit                what npm run package packs: the sources as JavaScript, in dist
   check               npm run check: types, lint, format, import arrows, dead code
-  advisories          npm run advisories: whether the registry knows of faults in the packages of production
+  advisories          a part of npm run verify: whether the registry knows of faults in the packages of production
   tain <command>      npm run tain: the command line, on the running instance
 
 State is kept in TAIN_HOME (.tain). TAIN_REDIS_FROM=path|deb|docker|valkey allows one source of Redis only.
