@@ -12,7 +12,7 @@ export default defineConfig({
     // Processes, not threads: a test file may signal processes and change flags without touching those that run beside it.
     pool: "forks",
     // What a dependency is about to take away fails here first.
-    execArgv: ["--throw-deprecation"],
+    execArgv: ["--throw-deprecation", "--import", new URL("test/support/end-with-vitest.ts", import.meta.url).href],
     // Node.js reads the sources as it does in production. To transform them took a sixth of the processor time of a test process.
     experimental: { viteModuleRunner: false },
     // Files of one process share its modules. To load these anew for each file took a sixth of the suite's processor time.

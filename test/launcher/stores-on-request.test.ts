@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
 import { answerForStores, askForStores } from "../support/run-stores.ts";
-import { answers, Home, type Launcher } from "./launcher.ts";
+import { answers, Home, isRunning, type Launcher } from "./launcher.ts";
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
 const databases = JSON.stringify(join(checkout, "test/support/database.ts"));
@@ -33,9 +33,9 @@ const WITH_STORES = `
 /** Says so before it asks, so that a test can interrupt what follows. */
 const ASKING = `
   test("asks", async () => {
-    console.log(JSON.stringify({ event: "asking" }));
+    console.log(JSON.stringify({ event: "asking", pid: process.pid }));
     await import(${databases});
-    console.log(JSON.stringify({ event: "answered" }));
+    console.log(JSON.stringify({ event: "answered", pid: process.pid }));
     await new Promise((resolve) => setTimeout(resolve, 60_000));
   });
 `;
@@ -75,8 +75,9 @@ test("stores that cannot be opened fail the run with one sentence, also when tes
 
 test.each(["asking", "answered"])("a run that is stopped when a file is %s leaves nothing", async (moment) => {
   await using run = await runOf({ "asking.test.js": ASKING });
-  await run.launcher.told(moment);
+  const { pid } = await run.launcher.told(moment);
   expect(await run.launcher.stop()).not.toBe(0);
+  await expect.poll(() => isRunning(pid)).toBe(false);
   await expectNothingLeft(run);
 });
 
