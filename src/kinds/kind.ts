@@ -37,7 +37,7 @@ export interface Resource {
   progressOf?: (fields: Fields) => number;
   upstream: ResourceUpstream;
   /** The issue or pull request that it stands under. */
-  parent?: Parent;
+  parent?: KindParent;
   /** How webhooks show its document, which differs from reads. */
   inPayload: (document: Fields) => Fields;
   /** How upstream tells of its changes. Absent: by no event. */
@@ -59,7 +59,7 @@ interface ResourceUpstream {
   isOfPulls?: boolean;
 }
 
-interface Parent {
+interface KindParent {
   kind: "issue" | "pull_request";
   /** The key of the parent's address, which ends in its number. */
   address: "issue_url" | "pull_request_url";
@@ -165,7 +165,7 @@ export type Report =
 
 /** A field's value as events compare it; undefined: not known. Pure. */
 export function fieldValue({ fields }: ResourceEvents, field: string, value: Json | undefined): Json | undefined {
-  return value === undefined ? undefined : (fields[field] ?? plain)(value);
+  return value === undefined ? undefined : (fields[field] ?? asShown)(value);
 }
 
 export const exists = (is: boolean): Report => ({ exists: is });
@@ -193,7 +193,7 @@ export function resourceEvents(
 }
 
 /** A value that is compared as upstream sent it. */
-export const plain: FieldValue = (value) => (typeof value === "string" ? literalOf(value) : value);
+export const asShown: FieldValue = (value) => (typeof value === "string" ? literalOf(value) : value);
 /** A text for which both null and "" mean "no text". */
 export const mayBeEmpty: FieldValue = (value) => (typeof value === "string" ? literalOf(value) : "");
 /** The id of the resource that a field refers to, in a stored document or a payload; null: it refers to none. */

@@ -1,12 +1,12 @@
 import type { Fields } from "../../json.ts";
 import {
   adds,
+  asShown,
   CHANGES,
   exists,
   type FieldChange,
   mayBeEmpty,
   membersOf,
-  plain,
   type ResourceEvents,
   referredId,
   refers,
@@ -18,7 +18,7 @@ import { referenceId } from "../placeholders.ts";
 
 /** What issues and pull requests have alike. */
 export const DISCUSSED = {
-  fields: { title: plain, body: mayBeEmpty, state: plain, locked: plain, milestone: referredId },
+  fields: { title: asShown, body: mayBeEmpty, state: asShown, locked: asShown, milestone: referredId },
   lists: { labels: { member: "label", kind: "label" }, assignees: { member: "assignee", kind: "user" } },
   actions: {
     opened: exists(true),

@@ -1,5 +1,5 @@
 import { labels } from "../../../db/schema/tables.ts";
-import { CHANGES, exists, mayBeEmpty, plain, resource, resourceEvents } from "../kind.ts";
+import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents } from "../kind.ts";
 
 export const label = resource("label", labels, {
   needed: ["name"],
@@ -9,7 +9,7 @@ export const label = resource("label", labels, {
   events: resourceEvents({
     event: "label",
     in: "label",
-    fields: { name: plain, color: plain, description: mayBeEmpty },
+    fields: { name: asShown, color: asShown, description: mayBeEmpty },
     actions: { created: exists(true), edited: CHANGES, deleted: exists(false) },
   }),
 });

@@ -1,5 +1,5 @@
 import { milestones } from "../../../db/schema/tables.ts";
-import { CHANGES, exists, mayBeEmpty, plain, resource, resourceEvents, sets } from "../kind.ts";
+import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
 
 export const milestone = resource("milestone", milestones, {
@@ -9,7 +9,7 @@ export const milestone = resource("milestone", milestones, {
   events: resourceEvents({
     event: "milestone",
     in: "milestone",
-    fields: { title: plain, description: mayBeEmpty, due_on: plain, state: plain },
+    fields: { title: asShown, description: mayBeEmpty, due_on: asShown, state: asShown },
     actions: {
       created: exists(true),
       edited: CHANGES,

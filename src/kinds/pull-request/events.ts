@@ -1,6 +1,6 @@
 import { objectOf, textOf } from "../../json.ts";
 import { DISCUSSED, sinceOpened } from "../issue/events.ts";
-import { adds, plain, type ResourceEvents, removes, resourceEvents, sets, shows } from "../kind.ts";
+import { adds, asShown, type ResourceEvents, removes, resourceEvents, sets, shows } from "../kind.ts";
 
 const LISTS: ResourceEvents["lists"] = {
   ...DISCUSSED.lists,
@@ -13,7 +13,7 @@ export const pullRequestEvents = resourceEvents({
   by: "number",
   fields: {
     ...DISCUSSED.fields,
-    draft: plain,
+    draft: asShown,
     head: (value) => textOf(objectOf(value).sha) ?? undefined,
     base: (value) => textOf(objectOf(value).ref) ?? undefined,
   },

@@ -1,6 +1,6 @@
 import { releases } from "../../../db/schema/tables.ts";
 import { textOf } from "../../json.ts";
-import { CHANGES, exists, mayBeEmpty, plain, resource, resourceEvents, sets } from "../kind.ts";
+import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
 
 export const release = resource("release", releases, {
@@ -11,7 +11,7 @@ export const release = resource("release", releases, {
   events: resourceEvents({
     event: "release",
     in: "release",
-    fields: { name: plain, body: mayBeEmpty, draft: plain, prerelease: plain },
+    fields: { name: asShown, body: mayBeEmpty, draft: asShown, prerelease: asShown },
     actions: {
       created: exists(true),
       edited: CHANGES,

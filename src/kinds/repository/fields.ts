@@ -1,6 +1,6 @@
 import { repositories } from "../../../db/schema/tables.ts";
 import { type Json, parseStored } from "../../json.ts";
-import { CHANGES, mayBeEmpty, plain, resource, resourceEvents, sets, shows } from "../kind.ts";
+import { asShown, CHANGES, mayBeEmpty, resource, resourceEvents, sets, shows } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
 
 export const repository = resource("repository", repositories, {
@@ -36,13 +36,13 @@ export const repository = resource("repository", repositories, {
     event: "repository",
     in: "repository",
     fields: {
-      name: plain,
+      name: asShown,
       description: mayBeEmpty,
       homepage: mayBeEmpty,
-      default_branch: plain,
+      default_branch: asShown,
       topics: (value) => (Array.isArray(value) ? JSON.stringify(value) : undefined),
-      private: plain,
-      archived: plain,
+      private: asShown,
+      archived: asShown,
     },
     actions: {
       created: { isFirst: true },
