@@ -1,17 +1,17 @@
-import { checkRun } from "./check-run/fields.ts";
-import { checkSuite } from "./check-suite/fields.ts";
-import { issue } from "./issue/fields.ts";
-import { issueComment } from "./issue-comment/fields.ts";
+import { checkRun } from "./check-run/kind.ts";
+import { checkSuite } from "./check-suite/kind.ts";
+import { issue } from "./issue/kind.ts";
+import { issueComment } from "./issue-comment/kind.ts";
 import type { Kind, Resource, ResourceEvents } from "./kind.ts";
-import { label } from "./label/fields.ts";
-import { milestone } from "./milestone/fields.ts";
-import { pullRequest } from "./pull-request/fields.ts";
-import { release } from "./release/fields.ts";
-import { repository } from "./repository/fields.ts";
-import { review } from "./review/fields.ts";
-import { reviewComment } from "./review-comment/fields.ts";
-import { status } from "./status/fields.ts";
-import { user } from "./user/fields.ts";
+import { label } from "./label/kind.ts";
+import { milestone } from "./milestone/kind.ts";
+import { pullRequest } from "./pull-request/kind.ts";
+import { release } from "./release/kind.ts";
+import { repository } from "./repository/kind.ts";
+import { review } from "./review/kind.ts";
+import { reviewComment } from "./review-comment/kind.ts";
+import { status } from "./status/kind.ts";
+import { user } from "./user/kind.ts";
 
 /**
  * Every kind, in the order of writing: every transaction takes its locks in this order. Rows that transactions about

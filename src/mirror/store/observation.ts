@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
-import { isPullRequest } from "../../kinds/issue/fields.ts";
+import { isPullRequest } from "../../kinds/issue/kind.ts";
 import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/kind.ts";
 import { type SharedKind, withoutLogin } from "../../kinds/placeholders.ts";
 import { resourceOf } from "../../kinds/registry.ts";

@@ -1,5 +1,5 @@
 import { checkSuites } from "../../../db/schema/tables.ts";
-import { idOf } from "../check-run/fields.ts";
+import { idOf } from "../check-run/kind.ts";
 import { isCompleted, resource, resourceEvents, sets } from "../kind.ts";
 
 export const checkSuite = resource("check_suite", checkSuites, {
