@@ -165,7 +165,9 @@ export type Report =
 
 /** A field's value as events compare it; undefined: not known. Pure. */
 export function fieldValue({ fields }: ResourceEvents, field: string, value: Json | undefined): Json | undefined {
-  return value === undefined ? undefined : (fields[field] ?? asShown)(value);
+  // Payloads name fields as they like.
+  const read = Object.hasOwn(fields, field) ? fields[field] : undefined;
+  return value === undefined ? undefined : (read ?? asShown)(value);
 }
 
 export const exists = (is: boolean): Report => ({ exists: is });

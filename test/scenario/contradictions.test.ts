@@ -17,6 +17,7 @@ import type { Issue, PullIssue, Repository } from "../../src/simulator/records.t
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { tellingsOf } from "../../src/sync/found/tellings.ts";
 import { tryAlone } from "../../src/sync/problems/isolated.ts";
 import { tryAgain } from "../../src/sync/problems/problems.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
@@ -315,6 +316,29 @@ test("a delivery with what no column holds fails alone, or is stored as it can b
     ...["InvalidPayloadError", "InvalidPayloadError", "applied", "applied", "applied"],
     ...["InvalidPayloadError", "applied"],
   ]);
+});
+
+test("a doubt about a key that every object inherits asks no other question than its own", async () => {
+  const { ctx, simulator } = world;
+  const [{ number }] = plain(1) as [Issue];
+  const keys = ["constructor", "hasOwnProperty", "toString"];
+  const now = ctx.clock.now();
+  const asked = { kind: "issue" as const, repositoryId: repository.id, key: number };
+  await storeMarks(ctx.db, [{ ...asked, askedAt: now, notBefore: now, keys }]);
+  const documents: string[] = [];
+  await refreshAll(
+    withUpstream(ctx, {
+      graphql: async (document, ...rest) => {
+        documents.push(document);
+        return await ctx.upstream.graphql(document, ...rest);
+      },
+    }),
+  );
+  expect(documents.filter((document) => document.includes("native code"))).toEqual([]);
+  expect(await marks()).toEqual([]);
+  expect(simulator.meter.read()).toMatchObject({ points: 1 });
+  const payload = { action: "edited", issue: { number, title: "one" }, changes: { hasOwnProperty: {}, title: {} } };
+  expect(tellingsOf("issues", payload, repository.id).map(({ aspect }) => aspect)).toEqual(["title"]);
 });
 
 /** Changes of which no webhook arrives, with the keys that they put in doubt. The mirror lacks the rest of them. */

@@ -50,7 +50,8 @@ function edited({ actions, fields, former }: ResourceEvents, changed: readonly C
   const action = actionOf(actions, (report) => "changes" in report);
   const texts = changed.filter(
     ({ aspect }) =>
-      aspect in fields && actionOf(actions, (report) => "field" in report && report.field === aspect) === null,
+      Object.hasOwn(fields, aspect) &&
+      actionOf(actions, (report) => "field" in report && report.field === aspect) === null,
   );
   if (action === null || texts.length === 0) return [];
   const changes = Object.fromEntries(texts.map(({ aspect, was }) => [aspect, former(aspect, was)]));

@@ -60,7 +60,7 @@ function shownAtBirth(events: ResourceEvents, subject: Fields): AspectValue[] {
 }
 
 function shownNow(events: ResourceEvents, subject: Fields, field: string): AspectValue[] {
-  const value = fieldValue(events, field, subject[field]);
+  const value = fieldValue(events, field, Object.hasOwn(subject, field) ? subject[field] : undefined);
   return value === undefined ? [] : [[field, value]];
 }
 

@@ -40,19 +40,22 @@ const SHOWN_LABELS = "labels(first: 100) { totalCount nodes { id name color desc
  * What is asked for besides only where it is in doubt, by REST's key. A connection costs a hundredth of a point for each
  * resource. A server without sub-issues would refuse the query, so only issues that had such a summary are asked for it.
  */
-const IN_DOUBT: Readonly<Record<string, string>> = {
-  sub_issues_summary: "... on Issue { subIssuesSummary { total completed percentCompleted } }",
-  labels: `... on Issue { ${SHOWN_LABELS} } ... on PullRequest { ${SHOWN_LABELS} }`,
-  closed_by: `... on Issue { timelineItems(last: 1, itemTypes: [CLOSED_EVENT]) {
+const IN_DOUBT: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    sub_issues_summary: "... on Issue { subIssuesSummary { total completed percentCompleted } }",
+    labels: `... on Issue { ${SHOWN_LABELS} } ... on PullRequest { ${SHOWN_LABELS} }`,
+    closed_by: `... on Issue { timelineItems(last: 1, itemTypes: [CLOSED_EVENT]) {
     nodes { ... on ClosedEvent { createdAt actor { ${ACTOR} } } } } }`,
-  merged_by: `... on PullRequest { mergedBy { ${ACTOR} } }`,
-  review_comments: "... on PullRequest { reviewThreads(first: 100) { totalCount nodes { comments { totalCount } } } }",
-  milestone: "... on Issue { milestone { id } } ... on PullRequest { milestone { id } }",
-};
+    merged_by: `... on PullRequest { mergedBy { ${ACTOR} } }`,
+    review_comments:
+      "... on PullRequest { reviewThreads(first: 100) { totalCount nodes { comments { totalCount } } } }",
+    milestone: "... on Issue { milestone { id } } ... on PullRequest { milestone { id } }",
+  }),
+);
 
 /** What to select of one resource to learn the keys in doubt, as far as GraphQL shows them. */
 export function selectValues({ kind, inDoubt }: Pick<ResourceKey, "kind"> & { inDoubt: readonly string[] }): string {
-  return kind === "milestone" ? COUNTS : [VALUES, ...inDoubt.flatMap((key) => IN_DOUBT[key] ?? [])].join("\n");
+  return kind === "milestone" ? COUNTS : [VALUES, ...inDoubt.flatMap((key) => IN_DOUBT.get(key) ?? [])].join("\n");
 }
 
 /**
@@ -74,7 +77,7 @@ export async function observeValues(
   const { fullName, htmlUrl } = repository;
   const stripped = strip(shown, { api: at.api, fullName, htmlUrl: htmlUrl ?? undefined });
   const fields = { ...stripped.fields, ...(await keptInDoubt(ctx, resource, { node, inDoubt })) };
-  if (!inDoubt.every((one) => one in fields)) return null;
+  if (!inDoubt.every((one) => Object.hasOwn(fields, one))) return null;
   // Labels have no time of their own, and reviews are not ordered by theirs.
   const updatedAt = kind === "label" || kind === "review" ? Number.NaN : Date.parse(String(node.updatedAt));
   const stamp = { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: seenAt.getTime(), read: true };
@@ -99,7 +102,9 @@ async function shownInDoubt(
     merged_by: () => knownUser(ctx, node.mergedBy),
     review_comments: async () => reviewCommentsIn(node),
   };
-  const shown = await Promise.all(inDoubt.map(async (key) => [key, await values[key]?.()] as const));
+  const shown = await Promise.all(
+    inDoubt.map(async (key) => [key, Object.hasOwn(values, key) ? await values[key]?.() : undefined] as const),
+  );
   return Object.fromEntries(shown.filter((entry): entry is [string, Json] => entry[1] !== undefined));
 }
 
