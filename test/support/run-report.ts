@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { stripVTControlCharacters } from "node:util";
 import type { Reporter, TestCase, TestModule } from "vitest/node";
 import { printFigures } from "./figures.ts";
 
@@ -33,7 +34,8 @@ export class RunReport implements Reporter {
     for (const test of flaky) {
       process.stdout.write(`Flaky, which is a failure: ${nameOf(test)} passed only when it was run again\n`);
       // Only this prints the first try's errors. Vitest takes the test for passed.
-      for (const { stack, message } of test.result().errors ?? []) process.stdout.write(`${stack ?? message}\n`);
+      for (const { stack, message, diff } of test.result().errors ?? [])
+        process.stdout.write(`${stack ?? message}\n${diff === undefined ? "" : `${stripVTControlCharacters(diff)}\n`}`);
       process.exitCode = 1;
     }
     const counts: Counts = {
