@@ -97,6 +97,26 @@ test("a webhook that comes late, after its change was undone unheard, is followe
   expect(await told(world, issue.number)).toHaveLength(3);
 });
 
+test("who closed an issue is asked for where only a later webhook shows that it is closed, since payloads do not say who", async () => {
+  const { world, upstream, repository, issue, unsent, pass } = await openUnheard();
+  await using _world = world;
+  const path = `/repos/${world.first}/issues/${issue.number}`;
+  const before = await world.get(`${path}?fresh=true`);
+  editIssue(upstream, repository.ownerId, issue, { state: "closed" });
+  pass(MINUTE);
+  editIssue(upstream, repository.ownerId, issue, { title: "closed before" });
+  const edited = unsent.at(-1);
+  if (!edited) throw new Error("Upstream told of nothing");
+  await tell(world, edited);
+  await world.settle();
+  await world.settleMarks();
+  const after = await world.get(path);
+  expect([before.body, after.body]).toMatchObject([
+    { state: "open", closed_by: null },
+    { state: "closed", closed_by: { id: repository.ownerId } },
+  ]);
+});
+
 test("a change that is stored while an opening event shows what was there before has an event of its own", async () => {
   const { world, upstream, repository, pass } = await openUnheard();
   await using _world = world;

@@ -13,6 +13,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { FREQUENCIES, LIVE_KINDS } from "../../src/simulator/live/acts.ts";
 import type { MeterReading } from "../../src/simulator/meter.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
+import { auditPart } from "../../src/sync/audit/schedule.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp, scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
@@ -122,9 +123,12 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     await Promise.all(Array.from({ length: REFRESHES_AT_ONCE }, place));
   };
   const copy = async () => {
+    // Marks are taken from their table here, and audits give way to jobs that nobody takes.
+    await ctx.queues.refresh.drain(true);
     for (const { queue, run } of [
       { queue: ctx.queues.backfill, run: backfill },
       { queue: ctx.queues.catchUp, run: catchUp },
+      { queue: ctx.queues.audit, run: auditPart },
     ])
       for (const job of (await queue.getJobs(["waiting", "prioritized"])) as Job<{ repositoryId: number }>[]) {
         await job.remove();
@@ -191,7 +195,6 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     doubts,
     audit: async () => {
       const wrong = (await differences()).length;
-      // Marks were taken from their table here, and audits give way to jobs that nobody takes.
       await ctx.queues.refresh.drain(true);
       for (const { id } of repositories) await persist(() => audit(ctx, { repositoryId: id, repair: true, signal }));
       return wrong;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Fields, isObject, type Json } from "../../json.ts";
 import { reference } from "../../kinds/placeholders.ts";
 
@@ -148,6 +149,20 @@ export function goneKeys(
 ): string[] {
   if (extent === "partial" || !stamp.read) return [];
   return SHOWN_IF_ANY.filter((key) => key in stored.fields && !(key in fields));
+}
+
+/** A key that lists leave out, and the key that every representation shows when it changes. */
+const CHANGES_WITH: readonly [key: string, shownBy: string][] = [["closed_by", "closed_at"]];
+
+/** The keys that still have the value from before a change that shows that they have a new one. */
+export function outdatedKeys(before: Stored, now: Stored): string[] {
+  return CHANGES_WITH.filter(
+    ([key, shownBy]) =>
+      key in before.fields &&
+      typeof now.fields[shownBy] === "string" &&
+      !sameValue(before.fields[shownBy], now.fields[shownBy]) &&
+      isDeepStrictEqual(before.keyStamps[key] ?? before.stamp, now.keyStamps[key] ?? now.stamp),
+  ).map(([key]) => key);
 }
 
 /**

@@ -3,7 +3,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
 import { resources } from "../../kinds/registry.ts";
 import { type LastSaid, noteFound } from "./found.ts";
-import { type Folded, fold, type Stored } from "./merge-rule.ts";
+import { type Folded, fold, outdatedKeys, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import {
   followRows,
@@ -175,7 +175,9 @@ function foldAll(
     if (folded.outcome === "tied") for (const key of folded.keys) tied.add(key);
     if (folded.outcome !== "known" && folded.next) current = folded.next;
   }
-  return { outcome, tied: [...tied], next: current === stored ? null : (current ?? null) };
+  if (current === stored) return { outcome, tied: [...tied], next: null };
+  for (const key of stored && current ? outdatedKeys(stored, current) : []) tied.add(key);
+  return { outcome: tied.size > 0 ? "tied" : outcome, tied: [...tied], next: current ?? null };
 }
 
 function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, Groups<One>> {
