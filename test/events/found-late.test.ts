@@ -325,6 +325,42 @@ test("the comments that a transferred issue brings along are told, since upstrea
   expect(made.map(({ id }) => id).sort()).toEqual(moved.thread.map(({ id }) => id).sort());
 });
 
+test("a comment that was stored before its issue's transfer is known is told of once it is known", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 0 }),
+  });
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const [from, to] = [...upstream.repositories.values()].filter((one) => !one.fork);
+  const issue = from && [...from.rows.issuesByCreated.ascending()].find(({ thread }) => thread.length > 0);
+  if (!issue || !to) throw new Error("Nothing was said under any issue");
+  await world.mirror(...[from, to].map((one) => upstream.fullName(one)));
+  world.advance(60 * MINUTE);
+  (upstream.clock as SettableClock).advance(60 * MINUTE);
+  const unsent: { event: string; payload: { action?: string } & object }[] = [];
+  upstream.onEvent((event) => {
+    const view = openView({ world: upstream, apiUrl: simulator.url, htmlUrl: simulator.htmlUrl });
+    unsent.push({ event: event.event, payload: structuredClone(payloadOf(view, event)) });
+  });
+  const moved = transferIssue(upstream, from.ownerId, issue, to);
+  const [comment] = moved.thread;
+  if (!comment) throw new Error("The transfer brought no comment along");
+  editComment(upstream, from.ownerId, comment, "said again");
+  for (const action of ["edited", "opened", "transferred"]) {
+    const event = unsent.find(({ payload }) => payload.action === action);
+    if (!event) throw new Error(`Upstream told of nothing that was ${action}`);
+    await tell(world, event);
+    await world.settle();
+  }
+  await world.settleMarks();
+  world.advance(2 * MINUTE);
+  await makeEvents(ctx);
+  const told = await ctx.db.query<{ id: number }>(sql`
+    select (convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'id')::float8 as id from events e
+      join deliveries d on d.id = e.delivery_id where e.is_made and e.repository_id = ${to.id} and e.action = 'created'`);
+  expect(told.map(({ id }) => id).sort()).toEqual(moved.thread.map(({ id }) => id).sort());
+});
+
 test("the comments of a transferred issue wait for an issue that was not stored when they were", async () => {
   await using world = await openWorld({
     workers: false,

@@ -141,6 +141,17 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
           then coalesce(f.was, excluded.was) else excluded.was end`);
 }
 
+/** Notes the comments of an issue that are older than the selection of its repository, so that events are made of them. */
+export async function noteTakenAlong(tx: Transaction, to: { repositoryId: number; number: number }): Promise<void> {
+  await tx.query(sql`
+    insert into found_changes (repository_id, kind, key, aspect, was, found_at)
+      select c.repository_id, 'issue_comment', c.id, 'exists', 'false', ${tx.now()}::timestamptz
+        from issue_comments c join repository_syncs s using (repository_id)
+        where c.repository_id = ${to.repositoryId} and c.issue_number = ${to.number} and c.deleted_at is null and ${MIRRORED}
+          and s.backfilled_at >= s.added_at and c.created_at < s.added_at - ${SKEW}
+        order by c.id on conflict do nothing`);
+}
+
 /** Kinds that `MIRROR` adds. They may be selected later than the repository. */
 const OF_PARTS: readonly Kind[] = resources.filter(({ part }) => part !== null).map(({ kind }) => kind);
 

@@ -1,5 +1,6 @@
 import type { Database, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import { noteTakenAlong } from "./found.ts";
 
 /** An issue by its repository's id and its number there. */
 export interface IssuePlace {
@@ -7,14 +8,19 @@ export interface IssuePlace {
   number: number;
 }
 
-/** Stores the new place of an issue that left for another repository. */
+/**
+ * Stores the new place of an issue that left for another repository. Comments that it took along may have been stored
+ * before anybody knew of the transfer: those are noted as found now, as `noteFound` notes the others.
+ */
 export async function storeTransfer(tx: Transaction, from: IssuePlace, to: IssuePlace): Promise<void> {
   tx.touch([from.repositoryId]);
-  await tx.query(sql`
-    insert into issue_transfers (repository_id, number, to_repository_id, to_number)
+  const changed = await tx.count(sql`
+    insert into issue_transfers as t (repository_id, number, to_repository_id, to_number)
       values (${from.repositoryId}, ${from.number}, ${to.repositoryId}, ${to.number})
       on conflict (repository_id, number) do update
-        set to_repository_id = excluded.to_repository_id, to_number = excluded.to_number`);
+        set to_repository_id = excluded.to_repository_id, to_number = excluded.to_number
+        where (t.to_repository_id, t.to_number) <> (excluded.to_repository_id, excluded.to_number)`);
+  if (changed > 0) await noteTakenAlong(tx, to);
 }
 
 /** A guard against circles, which should not exist: an issue never returns to an old number. */
