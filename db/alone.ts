@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "./database.ts";
 import { isPostgresOutage } from "./outage.ts";
-import { type Sql, sql } from "./sql.ts";
+import { type SQL, sql } from "./sql.ts";
 
 /**
  * How long a hold lasts unless it is renewed. A queue takes longer to hand on the job of a killed process
@@ -59,7 +59,7 @@ class Hold {
   readonly #heldMs: number;
   readonly #renewMs: number;
   readonly #holder = randomUUID();
-  readonly #until: Sql;
+  readonly #until: SQL;
   readonly #lost = new AbortController();
   /** The error of the last attempt to renew. */
   #failure: unknown;

@@ -1,22 +1,27 @@
 import { createHash } from "node:crypto";
+import { NodePgDatabase } from "drizzle-orm/node-postgres";
+import { NodePgSession } from "drizzle-orm/node-postgres/session";
 import pg from "pg";
 import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
 import type { Lane } from "./replica.ts";
 import type { Replicas } from "./replicas.ts";
-import { Pieces, type Sql, sql } from "./sql.ts";
+import { compiled, DIALECT, Pieces, type SQL, sql, storable, type Value } from "./sql.ts";
 import { piecesQuery } from "./wire.ts";
 
+/** Drizzle's builders of statements. */
+type Builders = Pick<NodePgDatabase, "select" | "insert" | "update" | "delete">;
+
 /** Where statements run: the pool, a connection of it, or a transaction. */
-export interface Queries {
+export interface Queries extends Builders {
   /** The rows of the statement. Postgres plans it for these values. */
-  query<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]>;
+  query<Row = Record<string, unknown>>(statement: SQL, limits?: StatementLimits): Promise<Row[]>;
   /**
    * The same, but Postgres plans the statement once per connection. For statements that run often and need the same
    * plan for all values.
    */
-  prepared<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]>;
+  prepared<Row = Record<string, unknown>>(statement: SQL, limits?: StatementLimits): Promise<Row[]>;
   /** How many rows the statement answers or changes. */
-  count(statement: Sql, limits?: StatementLimits): Promise<number>;
+  count(statement: SQL, limits?: StatementLimits): Promise<number>;
 }
 
 export interface StatementLimits {
@@ -24,10 +29,20 @@ export interface StatementLimits {
   timeoutMs?: number;
 }
 
+interface Statement {
+  text: string;
+  values: Value[];
+  /** Whether Postgres plans it once per connection. */
+  isNamed?: boolean;
+  /** In which form the driver answers its rows. */
+  form?: Partial<pg.QueryArrayConfig>;
+}
+
 class Runner implements Queries {
   readonly #client: Client;
   readonly #names: StatementNames;
   readonly #tracing: StatementTracing | null;
+  #builders: NodePgDatabase | null = null;
 
   constructor(client: Client, names: StatementNames, tracing: StatementTracing | null) {
     this.#client = client;
@@ -35,41 +50,62 @@ class Runner implements Queries {
     this.#tracing = tracing;
   }
 
-  async query<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]> {
-    return (await this.#run<Row>(statement, null, limits)).rows;
+  async query<Row = Record<string, unknown>>(statement: SQL, limits?: StatementLimits): Promise<Row[]> {
+    return (await this.#run<Row>(compiled(statement), limits)).rows;
   }
 
-  async prepared<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]> {
-    return (await this.#run<Row>(statement, this.#names, limits)).rows;
+  async prepared<Row = Record<string, unknown>>(statement: SQL, limits?: StatementLimits): Promise<Row[]> {
+    return (await this.#run<Row>({ ...compiled(statement), isNamed: true }, limits)).rows;
   }
 
-  async count(statement: Sql, limits?: StatementLimits): Promise<number> {
-    return (await this.#run(statement, null, limits)).rowCount ?? 0;
+  async count(statement: SQL, limits?: StatementLimits): Promise<number> {
+    return (await this.#run(compiled(statement), limits)).rowCount ?? 0;
   }
 
-  #run<Row>(
-    statement: Sql,
-    names: StatementNames | null,
-    limits?: StatementLimits,
-  ): Promise<pg.QueryResult<Row & pg.QueryResultRow>> {
-    const compiled = statement.compiled();
-    if (!this.#tracing?.isOn) return this.#send<Row>(compiled, names, limits);
-    const { text } = compiled;
+  get select() {
+    return this.#built("select");
+  }
+
+  get insert() {
+    return this.#built("insert");
+  }
+
+  get update() {
+    return this.#built("update");
+  }
+
+  get delete() {
+    return this.#built("delete");
+  }
+
+  /** Drizzle builds the statement and reads its rows; it is run as all others are. */
+  #built<Name extends keyof Builders>(name: Name): Builders[Name] {
+    this.#builders ??= new NodePgDatabase(DIALECT, new NodePgSession(this.#driver(), DIALECT, {}), {});
+    return this.#builders[name].bind(this.#builders) as Builders[Name];
+  }
+
+  /** What drizzle takes for the driver's client. It calls nothing else of it. */
+  #driver(): pg.Client {
+    const query = ({ text, name, ...form }: pg.QueryConfig, values: readonly Value[]) =>
+      this.#run({ text, values: values.map(storable), isNamed: name !== undefined, form });
+    return { query } as Pick<pg.Client, "query"> as pg.Client;
+  }
+
+  #run<Row>(statement: Statement, limits?: StatementLimits): Promise<pg.QueryResult<Row & pg.QueryResultRow>> {
+    if (!this.#tracing?.isOn) return this.#send<Row>(statement, limits);
+    const { text } = statement;
     return this.#tracing.within(
       summaryOf(text),
       () => aboutStatement(text),
-      () => this.#send<Row>(compiled, names, limits),
+      () => this.#send<Row>(statement, limits),
     );
   }
 
-  #send<Row>(
-    { text, values }: ReturnType<Sql["compiled"]>,
-    names: StatementNames | null,
-    { timeoutMs }: StatementLimits = {},
-  ) {
+  #send<Row>({ text, values, isNamed = false, form }: Statement, { timeoutMs }: StatementLimits = {}) {
     // `query_timeout` is missing in the driver's types.
     const config: pg.QueryConfig & { query_timeout?: number | undefined } = {
-      name: names?.of(text),
+      ...form,
+      name: isNamed ? this.#names.of(text) : undefined,
       text,
       values,
       query_timeout: timeoutMs,

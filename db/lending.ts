@@ -1,7 +1,7 @@
 import pg from "pg";
 import { isPostgresOutage } from "./outage.ts";
 import { CONNECT_TIMEOUT_MS } from "./own-connections.ts";
-import { sql } from "./sql.ts";
+import { compiled, sql } from "./sql.ts";
 
 /** Runs statements. */
 export interface Client {
@@ -61,7 +61,7 @@ export const runAlone: RunStatement = async <Row extends pg.QueryResultRow>(
  */
 export function runWithin(timeoutMs: number): RunStatement {
   return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
-    const limit = sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.compiled();
+    const limit = compiled(sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`);
     const begun = [client.query("begin"), client.query(limit.text, [...limit.values])];
     const asked = runAlone<Row>(client, config);
     const [answer, ...others] = await Promise.allSettled([asked, ...begun, client.query("commit")]);
@@ -187,8 +187,8 @@ export function limitStatements(
   const processes = new WeakMap<pg.PoolClient, number>();
   // The limit is set by a statement, because some poolers refuse connections that start with such a parameter.
   const serial = isSerial ? sql`, set_config('max_parallel_workers_per_gather', '0', false)` : sql``;
-  const { text, values } = sql`select pg_backend_pid() as pid,
-    set_config('statement_timeout', ${String(statementTimeoutMs)}, false) ${serial}`.compiled();
+  const { text, values } = compiled(sql`select pg_backend_pid() as pid,
+    set_config('statement_timeout', ${String(statementTimeoutMs)}, false) ${serial}`);
   const limiting = { text, values: [...values], query_timeout: pool.options.connectionTimeoutMillis };
   // The pool lends a new connection once this is done. If it fails, the pool closes the connection, and the statement
   // that asked for one fails with this error.

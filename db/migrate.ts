@@ -10,6 +10,7 @@ import { MIGRATIONS, readMigration } from "./migrations.ts";
 import { openMigrator } from "./migrator.ts";
 import { grantRoles } from "./roles.ts";
 import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./schema-fit.ts";
+import { compiled } from "./sql.ts";
 import { postgresTooOld } from "./unfit.ts";
 
 /** The key of the advisory lock. Any constant will do that no other lock of the database uses. */
@@ -44,7 +45,7 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
     await lockMigrations(client, tell);
     await prepareServer(client);
     await client.query(RECORD);
-    const { rows: applied } = await client.query<AppliedMigration>(APPLIED.compiled().text);
+    const { rows: applied } = await client.query<AppliedMigration>(compiled(APPLIED).text);
     const fit = fitOf(applied);
     if (fit instanceof SchemaTooNewError) throw fit;
     for (const migration of migrations) {

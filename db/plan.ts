@@ -2,6 +2,7 @@ import { stepsOf } from "./apply.ts";
 import { MIGRATIONS, type ReadMigration, readMigration } from "./migrations.ts";
 import { openMigrator } from "./migrator.ts";
 import { APPLIED, type AppliedMigration, fitOf } from "./schema-fit.ts";
+import { compiled } from "./sql.ts";
 import { UnfitStoreError } from "./unfit.ts";
 
 /** A migration that has not been applied yet, and its effects. */
@@ -39,7 +40,7 @@ export async function planMigrations(databaseUrl: string): Promise<PlannedMigrat
   const migrations = await Promise.all(MIGRATIONS.map(readMigration));
   const client = await openMigrator(databaseUrl);
   try {
-    const applied = await client.query<AppliedMigration>(APPLIED.compiled().text).then(
+    const applied = await client.query<AppliedMigration>(compiled(APPLIED).text).then(
       ({ rows }) => rows,
       (error: { code?: string }) => {
         if (error.code === "42P01") return []; // No such table: nothing was ever migrated.

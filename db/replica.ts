@@ -5,7 +5,7 @@ import { lookUntil } from "../src/work/repeated.ts";
 import { RETRIES } from "../src/work/retries.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement, runAlone } from "./lending.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
-import { type Sql, sql } from "./sql.ts";
+import { compiled, type SQL, sql } from "./sql.ts";
 
 /** A position in the log (WAL) of one history of the database. The era names the history. */
 export interface LogPosition {
@@ -64,7 +64,7 @@ export interface ReplicaOptions {
 const LOOK = sql`
   select pg_is_in_recovery() as is_replica, (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`;
 
-const LOOKING = { name: "replica position", text: LOOK.compiled().text };
+const LOOKING = { name: "replica position", text: compiled(LOOK).text };
 
 interface LookRow {
   is_replica: boolean;
@@ -314,12 +314,12 @@ function hasReplayed(seen: SeenReplica | null, { era, lsn }: LogPosition): boole
 }
 
 /** Whether the replica behind `run` has reached the position. */
-export async function hasReached(run: (look: Sql) => Promise<LookRow[]>, position: LogPosition): Promise<boolean> {
+export async function hasReached(run: (look: SQL) => Promise<LookRow[]>, position: LogPosition): Promise<boolean> {
   return hasReplayed(seenIn(await run(LOOK)), position);
 }
 
 /** The name of the history that the server behind `run` follows. */
-export async function eraOf(run: (look: Sql) => Promise<LookRow[]>): Promise<string> {
+export async function eraOf(run: (look: SQL) => Promise<LookRow[]>): Promise<string> {
   return seenIn(await run(LOOK)).era;
 }
 

@@ -47,6 +47,8 @@ const ARROWS = {
   "src/upstream": ["base", "src/stores.ts"],
   "src/context.ts": ["base", "src/stores.ts", "src/queues", "src/upstream", "src/mirror"],
   "src/kinds": ["base"],
+  // The schema, for people who query the mirror.
+  "src/schema.ts": ["db", "src/kinds"],
   "src/mirror": ["base", "src/kinds"],
   "src/inbox": ["base", "src/context.ts", "src/queues"],
   "src/events": ["base", "src/context.ts", "src/queues"],

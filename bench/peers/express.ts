@@ -1,52 +1,42 @@
 import type { AddressInfo } from "node:net";
-import { and, desc, eq, lt, relations, type SQL } from "drizzle-orm";
+import { defineRelations } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { announce } from "../processes.ts";
 import { issueAssignees, issueLabels, issues, labels, milestones, repositories, users } from "./express-schema.ts";
 
 /** A page of issues as most people would write it: a relational query, objects made of its rows, `res.json`. */
-const schema = {
-  issues,
-  issueLabels,
-  issueAssignees,
-  labels,
-  milestones,
-  repositories,
-  users,
-  issueRelations: relations(issues, ({ one, many }) => ({
-    user: one(users, { fields: [issues.userId], references: [users.id] }),
-    closedBy: one(users, { fields: [issues.closedById], references: [users.id] }),
-    milestone: one(milestones, {
-      fields: [issues.repositoryId, issues.milestoneId],
-      references: [milestones.repositoryId, milestones.id],
-    }),
-    labels: many(issueLabels),
-    assignees: many(issueAssignees),
-  })),
-  labelRelations: relations(issueLabels, ({ one }) => ({
-    issue: one(issues, {
-      fields: [issueLabels.repositoryId, issueLabels.number],
-      references: [issues.repositoryId, issues.number],
-    }),
-    label: one(labels, {
-      fields: [issueLabels.repositoryId, issueLabels.labelId],
-      references: [labels.repositoryId, labels.id],
-    }),
-  })),
-  assigneeRelations: relations(issueAssignees, ({ one }) => ({
-    issue: one(issues, {
-      fields: [issueAssignees.repositoryId, issueAssignees.number],
-      references: [issues.repositoryId, issues.number],
-    }),
-    user: one(users, { fields: [issueAssignees.userId], references: [users.id] }),
-  })),
-  milestoneRelations: relations(milestones, ({ one }) => ({
-    creator: one(users, { fields: [milestones.creatorId], references: [users.id] }),
-  })),
-};
+const relations = defineRelations(
+  { issues, issueLabels, issueAssignees, labels, milestones, repositories, users },
+  (r) => ({
+    issues: {
+      user: r.one.users({ from: r.issues.userId, to: r.users.id }),
+      closedBy: r.one.users({ from: r.issues.closedById, to: r.users.id }),
+      milestone: r.one.milestones({
+        from: [r.issues.repositoryId, r.issues.milestoneId],
+        to: [r.milestones.repositoryId, r.milestones.id],
+      }),
+      labels: r.many.issueLabels({
+        from: [r.issues.repositoryId, r.issues.number],
+        to: [r.issueLabels.repositoryId, r.issueLabels.number],
+      }),
+      assignees: r.many.issueAssignees({
+        from: [r.issues.repositoryId, r.issues.number],
+        to: [r.issueAssignees.repositoryId, r.issueAssignees.number],
+      }),
+    },
+    issueLabels: {
+      label: r.one.labels({
+        from: [r.issueLabels.repositoryId, r.issueLabels.labelId],
+        to: [r.labels.repositoryId, r.labels.id],
+      }),
+    },
+    issueAssignees: { user: r.one.users({ from: r.issueAssignees.userId, to: r.users.id }) },
+    milestones: { creator: r.one.users({ from: r.milestones.creatorId, to: r.users.id }) },
+  }),
+);
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL as string, max: 10 });
-const db = drizzle(pool, { schema });
+const db = drizzle({ client: pool, relations });
 
 // Columns that only a mirror has are left out.
 const ofUser = { id: true, nodeId: true, login: true, type: true, avatarUrl: true, siteAdmin: true } as const;
@@ -55,11 +45,11 @@ const ofMirror = { document: false, keyStamps: false, seenAt: false, seenByRead:
 
 async function page(repositoryId: number, before: number) {
   const repository = await db.query.repositories.findFirst({
-    where: eq(repositories.id, repositoryId),
+    where: { id: repositoryId },
     columns: { id: true, fullName: true, htmlUrl: true },
   });
   if (!repository) return [];
-  const rows = await findIssues(and(eq(issues.repositoryId, repositoryId), lt(issues.number, before)));
+  const rows = await findIssues(repositoryId, before);
   const home = { api: `${API}/repos/${repository.fullName}`, page: repository.htmlUrl };
   return rows.map((row) => issueView(row, home));
 }
@@ -67,11 +57,11 @@ async function page(repositoryId: number, before: number) {
 const API = "https://mirror.example";
 type Rows = Awaited<ReturnType<typeof findIssues>>;
 
-function findIssues(where: SQL | undefined) {
+function findIssues(repositoryId: number, before: number) {
   return db.query.issues.findMany({
     columns: { ...ofMirror, search: false },
-    where,
-    orderBy: [desc(issues.createdAt), desc(issues.number)],
+    where: { repositoryId, number: { lt: before } },
+    orderBy: { createdAt: "desc", number: "desc" },
     limit: 100,
     with: {
       user: { columns: ofUser },

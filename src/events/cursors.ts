@@ -1,5 +1,5 @@
 import type { Queries } from "../../db/database.ts";
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { deleteInBatches } from "../work/deletion.ts";
 
@@ -90,7 +90,7 @@ export type Step =
   | { to: "rest" };
 
 /** If no event is left, the step also gives the cursor back. */
-function heldIf(isLeft: Sql, now: Date): Sql {
+function heldIf(isLeft: SQL, now: Date): SQL {
   return sql`held_until = case when ${isLeft} then ${holdFrom(now)}::timestamptz end,
     held_by = case when ${isLeft} then held_by end`;
 }

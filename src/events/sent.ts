@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { deleteInBatches } from "../work/deletion.ts";
 import type { SendOutcome } from "./post.ts";
@@ -59,7 +59,7 @@ export function noteSent(
   sending: Sending,
   { headers }: Pick<TargetRequest, "headers">,
   { status, statusCode, reason, headers: answered, body }: SendOutcome,
-): Sql {
+): SQL {
   const { guid, event, action, repositoryId, deliveryId, payload, redelivery, sentAt, durationMs } = sending;
   return sql`insert into target_deliveries (target_id, guid, event, action, repository_id, delivery_id, payload,
       delivered_at, redelivery, duration_ms, status, status_code, url, request_headers, response_headers, response_body)
@@ -74,7 +74,7 @@ const IS_ACCEPTED = sql`(status_code between 200 and 299)`;
 /** GitHub's hooks API: 200 to 399. */
 const IS_SUCCESS = sql`(status_code between 200 and 399)`;
 
-function isAnsweredSo(answered: Answered | null): Sql {
+function isAnsweredSo(answered: Answered | null): SQL {
   switch (answered) {
     case null:
       return sql`true`;

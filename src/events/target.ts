@@ -1,5 +1,5 @@
 import type { Queries, Transaction } from "../../db/database.ts";
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import { openAny, sealNewest } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { forgetCursors } from "./cursors.ts";
@@ -192,7 +192,7 @@ export async function pauseTargets(
   );
 }
 
-async function paused({ log }: Pick<Context, "log">, db: Queries, lapsed: Sql): Promise<number[]> {
+async function paused({ log }: Pick<Context, "log">, db: Queries, lapsed: SQL): Promise<number[]> {
   const rows = await db.query<{ id: number; why: string }>(sql`
     update targets t set active = false, paused_why = l.why from (${lapsed}) l
       where t.id = l.target_id and t.active returning t.id::float8 as id, l.why`);

@@ -1,5 +1,5 @@
 import type { DeliveryStatus } from "../../db/schema/states.ts";
-import { escapeLike, type Sql, sql } from "../../db/sql.ts";
+import { escapeLike, type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { enqueueDeliveries } from "../queues/queues.ts";
 
@@ -61,7 +61,7 @@ export async function listDeliveriesShown(
   return await db.query(sql`select ${DELIVERY_COLUMNS} ${FROM} ${filteredPage(filter)}`);
 }
 
-function filteredPage({ status, event, search, since, limit }: DeliveryFilter): Sql {
+function filteredPage({ status, event, search, since, limit }: DeliveryFilter): SQL {
   const conditions = [
     ...(status === undefined ? [] : [sql`d.status = ${status}`]),
     ...(event === undefined ? [] : [sql`d.event = ${event}`]),

@@ -1,5 +1,6 @@
+import type { PgTable } from "drizzle-orm/pg-core";
+import { type ColumnType, columnsOf } from "../../db/schema/columns.ts";
 import type { ResourceKind } from "../../db/schema/states.ts";
-import type { Table } from "../../db/schema/table.ts";
 import type { MirrorPart } from "../config/parts.ts";
 import { type Fields, type Json, numberOf, objectOf } from "../json.ts";
 import { literalOf, referenceId } from "./placeholders.ts";
@@ -20,7 +21,9 @@ export interface Resource {
   part: MirrorPart | null;
   /** Whether it lies outside of repositories, as accounts do. */
   isGlobal: boolean;
-  table: Table;
+  table: PgTable;
+  /** The table's columns, by their names in Postgres. */
+  columnTypes: Readonly<Record<string, ColumnType>>;
   /** The last column of the primary key. In tables with a `repository_id`, that column comes first. */
   keyColumn: "id" | "number";
   /** The columns whose values are not simply the stripped field of the same name. */
@@ -69,12 +72,17 @@ interface KindParent {
 
 const NO_KEYS: ReadonlySet<string> = new Set();
 
-export function resource(kind: Kind, table: Table, own: Partial<Omit<Resource, "kind" | "table">> = {}): Resource {
+export function resource(
+  kind: Kind,
+  table: PgTable,
+  own: Partial<Omit<Resource, "kind" | "table" | "columnTypes">> = {},
+): Resource {
+  const columnTypes = columnsOf(table);
   return {
-    ...{ kind, table, part: null, isGlobal: false, keyColumn: "id", columns: () => ({}), needed: [] },
+    ...{ kind, table, columnTypes, part: null, isGlobal: false, keyColumn: "id", columns: () => ({}), needed: [] },
     ...{
       detailKeys: NO_KEYS,
-      hasBody: "body" in table.columns,
+      hasBody: "body" in columnTypes,
       isVersioned: true,
       upstream: {},
       inPayload: (document) => document,

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import type { Shard, ShardedTask } from "../queues/jobs.ts";
 import { enqueueShards } from "../queues/queues.ts";
@@ -16,7 +16,7 @@ export const REPOSITORIES_A_SHARD = 900;
  * Whether a repository of this id is in the shard. Apply it to each table that a statement joins. Otherwise Postgres
  * reads the other tables whole for each shard.
  */
-export function isInShard(id: Sql, { from, until }: Shard): Sql {
+export function isInShard(id: SQL, { from, until }: Shard): SQL {
   const isBehind = from === null ? sql`true` : sql`${id} >= ${from}`;
   return until === null ? isBehind : sql`${isBehind} and ${id} < ${until}`;
 }

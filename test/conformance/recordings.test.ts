@@ -106,7 +106,7 @@ async function storeAndServe(ctx: Context, kind: Kind, element: Fields): Promise
       const own = kind === "user" || kind === "repository" ? sql`id = ${Number(element.id)}` : sql`true`;
       const complete = kind === "issue" || kind === "pull_request" ? sql`id is not null` : own;
       const rows = await tx.query<{ document: string; detail: string | null; body: string | null }>(sql`
-        select document::text, ${detail} as detail, ${body} as body from ${sql.identifier(resource.table.name)}
+        select document::text, ${detail} as detail, ${body} as body from ${resource.table}
           where ${complete}`);
       expect(rows).toHaveLength(1);
       const repositoryId = kind === "user" ? 0 : kind === "repository" ? Number(element.id) : home.id;

@@ -142,10 +142,10 @@ async function mirrored({ ctx, simulator }: TestWorld, kind: Kind, subject: Fiel
     detail: string | null;
     body: string | null;
   }>(sql`
-    select ${"repository_id" in resource.table.columns ? sql`repository_id` : sql`id`}::text as r, document::text,
+    select ${"repository_id" in resource.columnTypes ? sql`repository_id` : sql`id`}::text as r, document::text,
         ${resource.detailKeys.size > 0 ? sql`detail::text` : sql`null`} as detail,
         ${resource.hasBody ? sql`body` : sql`null`} as body
-      from ${sql.identifier(resource.table.name)} where ${sql.identifier(key)} = ${subject[key] as number}`);
+      from ${resource.table} where ${sql.identifier(key)} = ${subject[key] as number}`);
   expect(rows).toHaveLength(1);
   const [text] = await renderDocuments(
     new SharedRows(ctx.db),

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { alone, NotAloneError } from "../../db/alone.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
-import { sql } from "../../db/sql.ts";
+import { compiled, sql } from "../../db/sql.ts";
 import { openTestDatabase, type TestDatabase } from "../support/database.ts";
 import { openForwarder } from "../support/forwarder.ts";
 
@@ -168,7 +168,7 @@ test("a hold that cannot be let go replaces neither the work's error nor its ans
     get: (target, name) => {
       if (name !== "count") return Reflect.get(target, name).bind(target);
       return (...[statement, limits]: Parameters<Database["count"]>) =>
-        statement.pieces[0]?.startsWith("delete")
+        compiled(statement).text.startsWith("delete")
           ? Promise.reject(new Error("permission denied"))
           : target.count(statement, limits);
     },

@@ -4,7 +4,7 @@
  */
 import { expect, test, vi } from "vitest";
 import { Database } from "../../db/database.ts";
-import { sql } from "../../db/sql.ts";
+import { compiled, sql } from "../../db/sql.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { openApiWorld } from "../api/api-world.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
@@ -18,7 +18,7 @@ function noteStatements(): { texts: Set<string> } & Disposable {
   const spies = [vi.spyOn(runner, "query"), vi.spyOn(runner, "prepared"), vi.spyOn(runner, "count")];
   return {
     get texts() {
-      return new Set(spies.flatMap(({ mock }) => mock.calls.map(([statement]) => statement.compiled().text)));
+      return new Set(spies.flatMap(({ mock }) => mock.calls.map(([statement]) => compiled(statement).text)));
     },
     [Symbol.dispose]: () => {
       for (const spy of spies) spy.mockRestore();

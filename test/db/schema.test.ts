@@ -1,14 +1,19 @@
 import { readdir, readFile } from "node:fs/promises";
+import { getTableName } from "drizzle-orm";
+import { getTableConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { MIGRATION_LOCK, migrate } from "../../db/migrate.ts";
 import { MIGRATIONS, oldestTainOf, readMigration } from "../../db/migrations.ts";
-import * as schema from "../../db/schema/tables.ts";
+import { columnsOf } from "../../db/schema/columns.ts";
 import { type AppliedMigration, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
+import { compiled, SQL } from "../../db/sql.ts";
+import * as schema from "../../src/schema.ts";
 import { isOlder, VERSION } from "../../src/version.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const tables = Object.values(schema);
+const names = tables.map((table) => getTableName(table));
 
 async function withClient<T>(url: string, act: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
@@ -29,16 +34,50 @@ test("the migrations make the tables of resources as the code describes them", a
       `select format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull) as line
       from pg_attribute a join pg_class c on c.oid = a.attrelid
       where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and c.relname = any($1)`,
-      [tables.map(({ name }) => name)],
+      [names],
     ),
   );
-  const described = tables.flatMap(({ name, columns }) =>
-    Object.entries(columns).map(([column, { type, isNullable }]) => {
-      const spelt = type === "timestamptz" ? "timestamp with time zone" : type;
-      return `${name}.${column} ${spelt} ${isNullable ? "f" : "t"}`;
+  const described = tables.flatMap((table) =>
+    Object.entries(columnsOf(table)).map(([column, { type, isNullable }]) => {
+      const spelt = type.replace("timestamptz", "timestamp with time zone");
+      return `${getTableName(table)}.${column} ${spelt} ${isNullable ? "f" : "t"}`;
     }),
   );
   expect(made.rows.map((row) => row.line).sort()).toEqual(described.sort());
+});
+
+test("the migrations make the keys, indexes and checks that the code describes", async () => {
+  await using database = await openTestDatabase();
+  const made = await withClient(database.url, (client) =>
+    client.query<{ line: string }>(`
+      select format('%s: %s%s (%s)%s', t.relname, case when i.indisunique then 'unique ' else '' end, x.relname,
+          (select string_agg(replace(pg_get_indexdef(i.indexrelid, k, true), '"', ''), ', ' order by k)
+            from generate_series(1, i.indnkeyatts) k), case when i.indpred is null then '' else ' where' end) as line
+        from pg_index i join pg_class x on x.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
+        where t.relnamespace = 'public'::regnamespace
+      union all select format('%s: check %s', conrelid::regclass, conname) from pg_constraint
+        where contype = 'c' and connamespace = 'public'::regnamespace`),
+  );
+  const nameOf = (column: object): string =>
+    column instanceof SQL ? compiled(column).text : String((column as { name?: string }).name);
+  const described = tables.flatMap((table) => {
+    const { name, indexes, primaryKeys, uniqueConstraints, checks, columns } = getTableConfig(table);
+    const key = columns.find(({ primary }) => primary);
+    const unique = [
+      ...primaryKeys.map((one) => ({ name: one.getName(), columns: one.columns })),
+      ...uniqueConstraints.map((one) => ({ name: one.getName(), columns: one.columns })),
+      ...(key ? [{ name: `${name}_pkey`, columns: [key] }] : []),
+    ];
+    return [
+      ...unique.map((one) => `${name}: unique ${one.name} (${one.columns.map(nameOf).join(", ")})`),
+      ...indexes.map(({ config }) => {
+        const where = config.where ? " where" : "";
+        return `${name}: ${config.unique ? "unique " : ""}${config.name} (${config.columns.map(nameOf).join(", ")})${where}`;
+      }),
+      ...checks.map((one) => `${name}: check ${one.name}`),
+    ];
+  });
+  expect(made.rows.map(({ line }) => line).sort()).toEqual(described.sort());
 });
 
 test("every table and column says in the database what it is", async () => {

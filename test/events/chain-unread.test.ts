@@ -1,7 +1,7 @@
 /** A second mirror asks the first for what the first has not read yet. The first may hardly ask the root for others. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WholeKind } from "../../db/schema/states.ts";
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import { repositoryMark, storeMarks } from "../../src/mirror/store/marks.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addCode } from "../../src/simulator/generate-code.ts";
@@ -65,7 +65,7 @@ async function quiet({ ctx }: TestMirror): Promise<void> {
 }
 
 /** The table of each part: a row for each whole reading, with its `read_at`. */
-const READ: Record<Kind, Sql> = {
+const READ: Record<Kind, SQL> = {
   lists: sql`mirrored_lists`,
   checks: sql`checked_commits`,
   refs: sql`ref_lists`,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Sql, sql } from "../../db/sql.ts";
+import { compiled, type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
@@ -29,8 +29,8 @@ async function openBehind(deliveries: number, ageMs: number) {
     fallBehind: () => db.query(sql`update deliveries set status = 'pending'`),
     /** The context, which calls `then` at each look at the inbox, with the number of looks so far. */
     watched: (then: (looks: number) => unknown): Context => {
-      const prepared = async (statement: Sql) => {
-        if (statement.compiled().text.includes("count(*)::int as late")) await then(++looks);
+      const prepared = async (statement: SQL) => {
+        if (compiled(statement).text.includes("count(*)::int as late")) await then(++looks);
         return await db.prepared(statement);
       };
       const watching = new Proxy(db, {

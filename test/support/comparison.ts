@@ -87,7 +87,7 @@ async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: str
   const served = kind === "issue" || kind === "pull_request" ? sql`id is not null` : sql`true`;
   const rows = await ctx.db.query<{ document: string; detail: string | null; body: string | null }>(sql`
     select document::text, ${detail} as detail, ${resource.hasBody ? sql`body` : sql`null`} as body
-      from ${sql.identifier(resource.table.name)}
+      from ${resource.table}
       where ${isSelf ? sql`id` : sql`repository_id`} = ${repositoryId} and deleted_at is null and ${served}`);
   const texts = await renderDocuments(
     new SharedRows(ctx.db),

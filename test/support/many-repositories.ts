@@ -1,7 +1,7 @@
 /**
  * A mirror of very many repositories. One was copied from upstream, and Postgres made the others by copying its rows.
  */
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
@@ -47,7 +47,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
   const ids = others.map(({ id }) => id);
   const nodeIds = others.map((one) => simulator.world.nodeId("Repository", one));
   const each = sql`unnest(${ids}::bigint[], ${names}::text[], ${nodeIds}::text[]) with ordinality as r(id, full_name, node_id, at)`;
-  const copy = (table: string, from: Sql, replaced: Readonly<Record<string, Sql>>) =>
+  const copy = (table: string, from: SQL, replaced: Readonly<Record<string, SQL>>) =>
     copyRows(world, { table, from, replaced });
   const own = (table: string) => sql`${sql.identifier(table)} t`;
   await copy("repositories", sql`${own("repositories")} cross join ${each} where t.id = ${first.id}`, {
@@ -64,7 +64,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
     await copy(name, sql`${own(name)} cross join ${each} where t.repository_id = ${first.id}`, {
       repository_id: sql`r.id`,
     });
-  const below = (id: number | Sql) => sql`'/repositories/' || ${id}::bigint || '/'`;
+  const below = (id: number | SQL) => sql`'/repositories/' || ${id}::bigint || '/'`;
   await copy("validators", sql`${own("validators")} cross join ${each} where starts_with(t.path, ${below(first.id)})`, {
     path: sql`replace(t.path, ${below(first.id)}, ${below(sql`r.id`)})`,
   });
@@ -74,7 +74,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
   const counted = (share: number) => sql`generate_series(1, ${Math.round(size.rows * share)}::int) n`;
   const longAgo = new Date(ctx.clock.now().getTime() - 2 * DAY_MS);
   const when = sql`${longAgo}::timestamptz - n * interval '1 minute'`;
-  const many = (table: string, share: number, numbered: Readonly<Record<string, Sql>>) =>
+  const many = (table: string, share: number, numbered: Readonly<Record<string, SQL>>) =>
     copy(table, sql`(select * from ${own(table)} ${one}) t cross join ${all} cross join ${counted(share)}`, {
       ...{ repository_id: sql`r.id`, id: sql`700000000000 + n`, created_at: when, updated_at: when },
       body: sql`'some words'`,
@@ -104,7 +104,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
 /** Copies the rows of a table `t`, with other values in some columns. */
 async function copyRows(
   { ctx }: TestWorld,
-  { table, from, replaced }: { table: string; from: Sql; replaced: Readonly<Record<string, Sql>> },
+  { table, from, replaced }: { table: string; from: SQL; replaced: Readonly<Record<string, SQL>> },
 ): Promise<void> {
   const columns = await ctx.db.query<{ name: string }>(sql`
     select column_name as name from information_schema.columns

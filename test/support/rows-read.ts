@@ -1,5 +1,5 @@
 import { type Database, openDatabase } from "../../db/database.ts";
-import { type Sql, sql } from "../../db/sql.ts";
+import { type SQL, sql } from "../../db/sql.ts";
 import { until } from "./patience.ts";
 
 /** How many rows, or index entries, were read of each table. Tables that were not read are left out. */
@@ -37,7 +37,7 @@ export async function rowsReadBy(url: string, task: (db: Database) => Promise<un
 }
 
 async function counts(observer: Database): Promise<RowsRead> {
-  const entries: Sql = sql`(select sum(i.idx_tup_read) from pg_stat_user_indexes i where i.relid = t.relid)`;
+  const entries: SQL = sql`(select sum(i.idx_tup_read) from pg_stat_user_indexes i where i.relid = t.relid)`;
   const rows = await observer.query<{ table: string; count: string }>(
     sql`select t.relname as table, t.seq_tup_read + coalesce(${entries}, 0) as count from pg_stat_user_tables t`,
   );

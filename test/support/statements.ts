@@ -1,5 +1,6 @@
 import { vi } from "vitest";
 import { Database } from "../../db/database.ts";
+import { compiled } from "../../db/sql.ts";
 
 /** The class that pools, connections and transactions have in common. */
 const runner: Pick<Database, "query" | "prepared" | "count"> = Object.getPrototypeOf(Database.prototype);
@@ -11,7 +12,7 @@ export function countStatements(): { count: () => number; texts: () => string[] 
     spies.flatMap(({ mock }) =>
       mock.calls
         .filter((_call, at) => (mock.contexts[at] as unknown) instanceof Database)
-        .map(([statement]) => statement.compiled().text),
+        .map(([statement]) => compiled(statement).text),
     );
   return {
     count: () => texts().length,

@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import { levelOf } from "../../failure.ts";
 import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
@@ -83,7 +83,7 @@ export async function beginRecord(
 }
 
 /** The id of the repository that the path names, if it is known. */
-function repositoryAt(path: string): Sql {
+function repositoryAt(path: string): SQL {
   const { fullName = null, id = null } = repositoryIn(path) ?? {};
   if (id !== null) return sql`(select id from repositories where id = ${id}::bigint)`;
   return sql`(select id from repositories where folded(full_name) = folded(${fullName}) and deleted_at is null

@@ -1,6 +1,6 @@
-import { checkRuns } from "../../../db/schema/tables.ts";
 import { type Fields, type Json, numberOf, objectOf } from "../../json.ts";
 import { exists, isCompleted, resource, resourceEvents, sets } from "../kind.ts";
+import { checkRuns } from "./table.ts";
 
 /** The keys of a suite that a check run's payload leaves out. */
 const NOT_IN_RUNS: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
-import { checkSuites } from "../../../db/schema/tables.ts";
 import { idOf } from "../check-run/kind.ts";
 import { isCompleted, resource, resourceEvents, sets } from "../kind.ts";
+import { checkSuites } from "./table.ts";
 
 export const checkSuite = resource("check_suite", checkSuites, {
   part: "checks",

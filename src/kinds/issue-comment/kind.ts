@@ -1,6 +1,6 @@
-import { issueComments } from "../../../db/schema/tables.ts";
 import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { issueComments } from "./table.ts";
 
 export const issueComment = resource("issue_comment", issueComments, {
   columns: ({ issue_url, user }) => ({ issue_number: numberInAddress(issue_url), user_id: referenceId(user) }),

@@ -1,8 +1,8 @@
-import { issues } from "../../../db/schema/tables.ts";
 import { type Fields, objectOf } from "../../json.ts";
 import { resource, stateOf } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
 import { issueEvents } from "./events.ts";
+import { issues } from "./table.ts";
 
 export const issue = resource("issue", issues, {
   keyColumn: "number",

@@ -1,5 +1,5 @@
-import { labels } from "../../../db/schema/tables.ts";
 import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents } from "../kind.ts";
+import { labels } from "./table.ts";
 
 export const label = resource("label", labels, {
   needed: ["name"],

@@ -1,6 +1,6 @@
-import { milestones } from "../../../db/schema/tables.ts";
 import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { milestones } from "./table.ts";
 
 export const milestone = resource("milestone", milestones, {
   columns: ({ creator }) => ({ creator_id: referenceId(creator) }),

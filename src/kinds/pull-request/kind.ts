@@ -1,8 +1,8 @@
-import { pullRequests } from "../../../db/schema/tables.ts";
 import { objectOf } from "../../json.ts";
 import { resource, stateOf } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
 import { pullRequestEvents } from "./events.ts";
+import { pullRequests } from "./table.ts";
 
 export const pullRequest = resource("pull_request", pullRequests, {
   keyColumn: "number",

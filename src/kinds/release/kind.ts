@@ -1,7 +1,7 @@
-import { releases } from "../../../db/schema/tables.ts";
 import { textOf } from "../../json.ts";
 import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { releases } from "./table.ts";
 
 export const release = resource("release", releases, {
   part: "releases",

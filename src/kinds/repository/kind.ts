@@ -1,7 +1,7 @@
-import { repositories } from "../../../db/schema/tables.ts";
 import { type Json, parseStored } from "../../json.ts";
 import { asShown, CHANGES, mayBeEmpty, resource, resourceEvents, sets, shows } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { repositories } from "./table.ts";
 
 export const repository = resource("repository", repositories, {
   isGlobal: true,

@@ -1,6 +1,6 @@
-import { pullRequestReviewComments } from "../../../db/schema/tables.ts";
 import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { pullRequestReviewComments } from "./table.ts";
 
 export const reviewComment = resource("review_comment", pullRequestReviewComments, {
   columns: (fields) => ({

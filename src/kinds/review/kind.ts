@@ -1,7 +1,7 @@
-import { pullRequestReviews } from "../../../db/schema/tables.ts";
 import { textOf } from "../../json.ts";
 import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents, sets } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { pullRequestReviews } from "./table.ts";
 
 export const review = resource("review", pullRequestReviews, {
   columns: ({ pull_request_url, user }) => ({

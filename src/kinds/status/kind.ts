@@ -1,7 +1,7 @@
-import { commitStatuses } from "../../../db/schema/tables.ts";
 import type { Json } from "../../json.ts";
 import { resource } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
+import { commitStatuses } from "./table.ts";
 
 export const status = resource("status", commitStatuses, {
   part: "checks",

@@ -1,5 +1,5 @@
-import { users } from "../../../db/schema/tables.ts";
 import { resource } from "../kind.ts";
+import { users } from "./table.ts";
 
 const SIMPLE_USER =
   `login id node_id avatar_url gravatar_id url html_url followers_url following_url gists_url starred_url

@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 
 /** Failures of any kind, of check runs and of statuses. */
 export const FAILED_STATES: ReadonlySet<string> = new Set([
@@ -178,7 +178,7 @@ export async function findRollups(
 }
 
 /** The newest status of each commit `x` and context. The case of a context does not matter. */
-function latestStatuses(x: Sql): Sql {
+function latestStatuses(x: SQL): SQL {
   return sql`select distinct on (x.at, folded(t.context)) x.at, t.id, t.document, t.state
     from ${x} join commit_statuses t on t.repository_id = x.r and t.sha = x.sha and t.deleted_at is null
     order by x.at, folded(t.context), t.created_at desc, t.id desc`;

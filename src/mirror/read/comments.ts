@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { BIGINT, direction, type Order, type PageSource, TIMESTAMP } from "./pages.ts";
 
 /** A comment on an issue, a comment on a diff, or a review. */
@@ -20,7 +20,7 @@ const COMMENT_TABLES = {
 export type CommentKind = keyof typeof COMMENT_TABLES;
 
 /** Upstream shows a review that is not submitted only to its author. */
-const SHOWN_COMMENTS: Readonly<Record<CommentKind, Sql>> = {
+const SHOWN_COMMENTS: Readonly<Record<CommentKind, SQL>> = {
   issue_comment: sql`c.deleted_at is null`,
   review_comment: sql`c.deleted_at is null`,
   review: sql`c.deleted_at is null and c.state <> 'PENDING'`,

@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { carriesAll, type IssueState, inLabelList, labelLists } from "./label-lists.ts";
 import { isNamed } from "./names.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
@@ -41,7 +41,7 @@ export interface IssueOrder {
 /** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
 export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
 
-export const ISSUE_SORT_KEYS: Readonly<Record<IssueSort, Sql>> = {
+export const ISSUE_SORT_KEYS: Readonly<Record<IssueSort, SQL>> = {
   created: sql`i.created_at`,
   updated: sql`i.updated_at`,
   comments: sql`i.comments`,
@@ -58,13 +58,13 @@ export async function findIssues(
   order: IssueOrder,
   { position, limit }: { position: IssuePosition; limit: number },
 ): Promise<ListedIssue[]> {
-  const repository = sql.value(repositoryId);
+  const repository = sql`${repositoryId}`;
   const isBackward = "side" in position && position.side === "before";
   const isAscending = (order.direction === "asc") !== isBackward;
   const way = DIRECTIONS[isAscending ? "asc" : "desc"];
-  const behind = (key: Sql, number: Sql) => {
+  const behind = (key: SQL, number: SQL) => {
     if (!("side" in position)) return [];
-    const at = order.sort === "comments" ? sql`${position.key}::integer` : sql.value(new Date(position.key));
+    const at = order.sort === "comments" ? sql`${position.key}::integer` : sql`${new Date(position.key)}`;
     return [sql`(${key}, ${number}) ${isAscending ? sql`>` : sql`<`} (${at}, ${position.number})`];
   };
   const offset = "offset" in position && position.offset > 0 ? sql`offset ${position.offset}` : sql``;
@@ -111,7 +111,7 @@ export async function findIssues(
 const ISSUES_IN_STATE = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
 /** The conditions of the filter on an issue `i`. All must hold. */
-export function issueConditions(filter: IssueFilter): Sql[] {
+export function issueConditions(filter: IssueFilter): SQL[] {
   return [SHOWN_ISSUES, ...(filter.state === "all" ? [] : [ISSUES_IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
@@ -129,7 +129,7 @@ function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
  * The same conditions for a label's list `il`, whose rows have the right state already. Written so that Postgres looks
  * at one issue after the other, in the order of the list: a join would gather all of them.
  */
-function listedConditions(repository: Sql, filter: IssueFilter): Sql[] {
+function listedConditions(repository: SQL, filter: IssueFilter): SQL[] {
   const { labels = [], ...rest } = filter;
   const conditions = labels.length > 0 ? [carriesAll(sql`il`, repository, labels)] : [];
   const ofIssue = restConditions(rest);
@@ -140,8 +140,8 @@ function listedConditions(repository: Sql, filter: IssueFilter): Sql[] {
   return conditions;
 }
 
-function restConditions(filter: IssueFilter): Sql[] {
-  const conditions: Sql[] = [];
+function restConditions(filter: IssueFilter): SQL[] {
+  const conditions: SQL[] = [];
   if (filter.hasPulls === false) conditions.push(sql`not i.is_pull_request`);
   if (filter.since) conditions.push(sql`i.updated_at >= ${filter.since}`);
   conditions.push(...milestoneConditions(filter.milestone), ...assigneeConditions(filter.assignee));
@@ -154,14 +154,14 @@ function restConditions(filter: IssueFilter): Sql[] {
 }
 
 /** Carries one of the labels, in any case of their letters. A join, whose selectivity Postgres can estimate. */
-function labelCondition(alias: Sql, names: readonly string[]): Sql {
+function labelCondition(alias: SQL, names: readonly string[]): SQL {
   return sql`exists (select from issue_labels il
     join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
     where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
       and ${isNamed(sql`l.name`, names)})`;
 }
 
-function milestoneConditions(milestone: IssueFilter["milestone"]): Sql[] {
+function milestoneConditions(milestone: IssueFilter["milestone"]): SQL[] {
   if (milestone === undefined) return [];
   if (milestone === null) return [sql`i.milestone_id is null`];
   if (milestone === "*") return [sql`i.milestone_id is not null`];
@@ -171,7 +171,7 @@ function milestoneConditions(milestone: IssueFilter["milestone"]): Sql[] {
   ];
 }
 
-function assigneeConditions(assignee: IssueFilter["assignee"]): Sql[] {
+function assigneeConditions(assignee: IssueFilter["assignee"]): SQL[] {
   if (assignee === undefined) return [];
   const assigned = sql`select from issue_assignees a where a.repository_id = i.repository_id and a.number = i.number`;
   if (assignee === null) return [sql`not exists (${assigned})`];
@@ -185,15 +185,15 @@ export function mentionOf(logins: readonly string[]): string {
 }
 
 /** In the issue's own text or in a comment. */
-function mentionedCondition(login: string): Sql {
-  const pattern = sql.value(mentionOf([login]));
+function mentionedCondition(login: string): SQL {
+  const pattern = sql`${mentionOf([login])}`;
   return sql`(i.body ~* ${pattern} or exists (select from issue_comments c
     where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
 }
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped
 // there, so only the key itself matches.
-export function typeConditions(type: IssueFilter["type"]): Sql[] {
+export function typeConditions(type: IssueFilter["type"]): SQL[] {
   if (type === undefined) return [];
   const none = sql`i.document::text not like '%"type":{%'`;
   if (type === null) return [none];
@@ -206,7 +206,7 @@ function literally(text: string): string {
 }
 
 /** A login is unique at upstream, but a rename that we have not heard of may have left it on two rows. */
-function userIds(login: string): Sql {
+function userIds(login: string): SQL {
   return sql`array(select u.id from users u where folded(u.login) = ${login.toLowerCase()})`;
 }
 
@@ -230,7 +230,7 @@ export interface IssuesArguments {
 export type Above = "repository" | "label" | "milestone";
 
 /** The condition that the issue or pull request `alias` lies under its parent. */
-export function under(alias: Sql, above: Above): Sql {
+export function under(alias: SQL, above: Above): SQL {
   const inRepository = sql`${alias}.repository_id = x.r`;
   if (above === "repository") return inRepository;
   if (above === "milestone") return sql`${inRepository} and ${alias}.milestone_id = x.n`;
@@ -294,7 +294,7 @@ function labelList(
   filter: IssueFilter,
   { orderBy, labels, filterBy }: IssuesArguments,
   above: Above,
-): { label: readonly string[] | Sql; filter: IssueFilter } | null {
+): { label: readonly string[] | SQL; filter: IssueFilter } | null {
   if (above === "milestone" || filterBy?.milestone !== undefined || isNarrow(filter)) return null;
   if (orderBy && orderBy.field !== "CREATED_AT") return null;
   const anyOf = labels && labels.length > 0 ? labels : undefined;
@@ -308,7 +308,7 @@ function wantedStates(wanted: readonly (readonly string[])[]): IssueState[] {
   return (["open", "closed"] as const).filter((state) => wanted.every((some) => some.includes(state.toUpperCase())));
 }
 
-function stateConditions(states: readonly string[]): Sql[] {
+function stateConditions(states: readonly string[]): SQL[] {
   const [open, closed] = [states.includes("OPEN"), states.includes("CLOSED")];
   return open && closed ? [] : [ISSUES_IN_STATE[open ? "open" : "closed"]];
 }
@@ -318,13 +318,13 @@ function noneOrAny<T>(text: string | null | undefined, of: (text: string) => T):
   return text === undefined || text === "*" || text === null ? text : of(text);
 }
 
-function milestoneId(text: string | null | undefined): Sql[] {
+function milestoneId(text: string | null | undefined): SQL[] {
   if (text === undefined) return [];
   if (text === null) return [sql`i.milestone_id is null`];
   return [text === "*" ? sql`i.milestone_id is not null` : sql`i.milestone_id::text = ${text}`];
 }
 
-export function anyLabel(alias: Sql, names: string[] | null | undefined): Sql[] {
+export function anyLabel(alias: SQL, names: string[] | null | undefined): SQL[] {
   if (!names || names.length === 0) return [];
   return [labelCondition(alias, names)];
 }

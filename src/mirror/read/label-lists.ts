@@ -1,4 +1,4 @@
-import { Sql, sql } from "../../../db/sql.ts";
+import { SQL, sql } from "../../../db/sql.ts";
 import { isNamed } from "./names.ts";
 
 export type IssueState = "open" | "closed";
@@ -6,9 +6,9 @@ export type IssueState = "open" | "closed";
 /** Which of the issues under a label are wanted. */
 export interface LabelLists {
   /** The repository's id. */
-  repository: Sql;
+  repository: SQL;
   /** Any of these, in any case of their letters; or one label's id. */
-  label: readonly string[] | Sql;
+  label: readonly string[] | SQL;
   states: readonly IssueState[];
   /** Absent: both. */
   arePulls?: boolean;
@@ -19,8 +19,8 @@ export interface LabelLists {
  * under one label. Each stretch is read by itself, in its order, as far as a page needs. So a large repository costs as
  * much as a small one. An issue with several of the labels is found several times.
  */
-export function labelLists({ repository, label, states, arePulls }: LabelLists): Sql {
-  const labels = label instanceof Sql ? sql`(select ${label} as id)` : sql`(${labelIds(repository, label)})`;
+export function labelLists({ repository, label, states, arePulls }: LabelLists): SQL {
+  const labels = label instanceof SQL ? sql`(select ${label} as id)` : sql`(${labelIds(repository, label)})`;
   const kinds = { both: sql`(false), (true)`, pulls: sql`(true)`, issues: sql`(false)` };
   const kind = kinds[arePulls === undefined ? "both" : arePulls ? "pulls" : "issues"];
   return sql`lateral (select l.id as label_id, t.state, k.is_pull_request
@@ -28,7 +28,7 @@ export function labelLists({ repository, label, states, arePulls }: LabelLists):
 }
 
 /** The condition that a row `il` of `issue_labels` lies in the list `s`. */
-export function inLabelList(repository: Sql): Sql {
+export function inLabelList(repository: SQL): SQL {
   return sql`il.repository_id = ${repository} and il.label_id = s.label_id and il.is_pull_request = s.is_pull_request
     and il.state = s.state and il.is_shown`;
 }
@@ -40,14 +40,14 @@ export const MOST_LABELS = 100;
  * The condition that the issue or pull request `alias` carries all these labels, in any case of their letters. It looks
  * at the labels of one row: a join for each name would take Postgres seconds to plan.
  */
-export function carriesAll(alias: Sql, repository: Sql, names: readonly string[]): Sql {
+export function carriesAll(alias: SQL, repository: SQL, names: readonly string[]): SQL {
   return sql`(select count(distinct folded(l.name)) from issue_labels c
       join labels l on l.repository_id = c.repository_id and l.id = c.label_id and l.deleted_at is null
     where c.repository_id = ${repository} and c.number = ${alias}.number and ${isNamed(sql`l.name`, names)})
     = (select count(distinct n) from unnest(folded(${names}::text[])) n)`;
 }
 
-function labelIds(repository: Sql, names: readonly string[]): Sql {
+function labelIds(repository: SQL, names: readonly string[]): SQL {
   return sql`select l.id from labels l where l.repository_id = ${repository} and l.deleted_at is null
     and ${isNamed(sql`l.name`, names)}`;
 }

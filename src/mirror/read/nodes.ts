@@ -1,6 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { MIRRORED_REPOSITORIES, type Sight, visible } from "./repositories.ts";
 
@@ -98,7 +98,7 @@ export interface NodePlace {
   number: number | null;
 }
 
-const NODE_NUMBERS: Readonly<Record<RepositoryNodeKind, Sql>> = {
+const NODE_NUMBERS: Readonly<Record<RepositoryNodeKind, SQL>> = {
   Issue: sql`t.number`,
   PullRequest: sql`t.number`,
   Milestone: sql`null`,

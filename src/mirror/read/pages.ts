@@ -1,30 +1,30 @@
 import type { Database } from "../../../db/database.ts";
 import { isPostgresDataException } from "../../../db/outage.ts";
-import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 
 /** Rows of one kind that belong to a parent, in a total order. */
 export interface PageSource {
   /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
-  from: Sql;
+  from: SQL;
   /** The tables that suffice to count; absent: all. */
-  counted?: Sql;
+  counted?: SQL;
   /** A table `s` of lists under each parent, which are read one by one; a row may stand in several of them. */
-  lists?: Sql;
+  lists?: SQL;
   /** Whether rows are left out by what no index orders. Then finding a page may take long. */
   isFiltered?: boolean;
   /** The columns that make a stored document. */
-  repositoryId: Sql;
-  document: Sql;
-  detail?: Sql;
+  repositoryId: SQL;
+  document: SQL;
+  detail?: SQL;
   /** The text that a user wrote; read only if it is wanted. */
-  body?: Sql;
-  conditions: readonly Sql[];
-  key: Sql;
+  body?: SQL;
+  conditions: readonly SQL[];
+  key: SQL;
   /** The type of `key`. */
-  keyType: Sql;
+  keyType: SQL;
   /** The row's number or id in the list. It orders rows with equal keys. */
-  rowId: Sql;
+  rowId: SQL;
   direction: "asc" | "desc";
 }
 
@@ -108,7 +108,7 @@ export async function findPages(
 const NULL = sql`null`;
 
 /** The parents as a table `x` of `r`, `n` and their place. */
-function parentsTable(parents: readonly Parent[]): Sql {
+function parentsTable(parents: readonly Parent[]): SQL {
   const ids = parents.map(({ r }) => r);
   const numbers = parents.map(({ n }) => n);
   return sql`unnest(${sql.array(ids, "bigint")}, ${sql.array(numbers, "bigint")}) with ordinality x(r, n, at)`;
@@ -153,7 +153,7 @@ interface RawRow {
   body: string | null;
 }
 
-async function readRows(db: Database, statement: Sql): Promise<RawRow[]> {
+async function readRows(db: Database, statement: SQL): Promise<RawRow[]> {
   try {
     return await db.prepared<RawRow>(statement);
   } catch (error) {
@@ -180,11 +180,11 @@ export function direction(orderBy: Order | null | undefined): "asc" | "desc" {
   return orderBy?.direction === "DESC" ? "desc" : "asc";
 }
 
-export const time = (column: Sql): SortKey => ({ key: sql`coalesce(${column}, '-infinity')`, keyType: TIMESTAMP });
+export const time = (column: SQL): SortKey => ({ key: sql`coalesce(${column}, '-infinity')`, keyType: TIMESTAMP });
 
 /** The condition that one of the columns holds the text. Upper and lower case are one. */
-export function contains(columns: Sql[], query: string | null | undefined): Sql[] {
+export function contains(columns: SQL[], query: string | null | undefined): SQL[] {
   if (!query) return [];
-  const wanted = sql.value(query);
+  const wanted = sql`${query}`;
   return [sql.or(columns.map((column) => sql`strpos(folded(coalesce(${column}, '')), folded(${wanted}::text)) > 0`))];
 }

@@ -1,14 +1,14 @@
 import type { Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import { type Fields, parseStored, textOf } from "../../json.ts";
 
 /** How the rows of a kind hold what people wrote: `key` names a row within its repository. */
 interface WrittenRows {
-  table: Sql;
-  key: Sql;
+  table: SQL;
+  key: SQL;
   /** The keys of a document that hold such texts. */
   texts: readonly string[];
-  columns: Sql;
+  columns: SQL;
 }
 
 const WRITTEN_ROWS = {

@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { type Above, anyLabel, under } from "./issues.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
 import { type Sight, visible } from "./repositories.ts";
@@ -82,7 +82,7 @@ export async function areHeadsSeen(
   return unseen === 0;
 }
 
-function matching(repositoryId: number, { state, head, base }: PullFilter): Sql {
+function matching(repositoryId: number, { state, head, base }: PullFilter): SQL {
   const conditions = [sql`p.repository_id = ${repositoryId}`, SHOWN_PULLS, PULLS_IN_STATE[state]];
   if (base !== undefined) conditions.push(sql`p.base_ref = ${base}`);
   if (head !== undefined) conditions.push(sql`folded(p.head_label) = folded(${head}::text)`);

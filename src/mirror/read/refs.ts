@@ -1,5 +1,5 @@
 import type { Database, Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import type { RefKind, RefName } from "../store/refs.ts";
 import type { PageSource } from "./pages.ts";
@@ -9,7 +9,7 @@ export const IS_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and (
   or case f.kind when 'heads' then f.protected is null else f.listed is null end)))`;
 
 /** Whether the list of this kind is complete here and `areSure` holds. An empty repository counts as incomplete. */
-function isListHeld(repositoryId: Sql, kind: Sql, areSure: Sql): Sql {
+function isListHeld(repositoryId: SQL, kind: SQL, areSure: SQL): SQL {
   return sql`exists (select from ref_lists l where l.repository_id = ${repositoryId} and l.kind = ${kind}
     and l.read_at is not null and ${areSure}
     and exists (select from refs f where f.repository_id = l.repository_id and f.kind = 'heads' and f.deleted_at is null))`;
@@ -20,7 +20,7 @@ export async function areRefsHeld(
   db: Queries,
   repositoryId: number,
   kind: RefKind,
-  { prefix = "", isUnsure = IS_UNSURE }: { prefix?: string; isUnsure?: Sql } = {},
+  { prefix = "", isUnsure = IS_UNSURE }: { prefix?: string; isUnsure?: SQL } = {},
 ): Promise<boolean> {
   const areSure = sql`not exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind
     and starts_with(f.name, ${prefix}) and ${isUnsure})`;

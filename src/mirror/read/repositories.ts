@@ -1,7 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { Gather } from "../../work/gather.ts";
 import { Kept, type Reading, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
@@ -65,7 +65,7 @@ export function hasWhereSeen(sight: Sight, right: Right): boolean {
 }
 
 /** The condition under which the caller has the right in the repository `alias`. */
-export function visible(alias: Sql, sight: Sight, right: Right): Sql {
+export function visible(alias: SQL, sight: Sight, right: Right): SQL {
   const ids = sight[right];
   if (ids === "all") return sql`true`;
   if (ids.length === 0) return sql`not ${alias}.private`;
@@ -73,7 +73,7 @@ export function visible(alias: Sql, sight: Sight, right: Right): Sql {
 }
 
 /** The condition under which the caller sees `issue`, which may be a pull request, in the repository `alias`. */
-export function visibleIssue(alias: Sql, issue: Sql, sight: Sight): Sql {
+export function visibleIssue(alias: SQL, issue: SQL, sight: Sight): SQL {
   const asIssue = visible(alias, sight, "issues");
   if (sight.issues === sight.pulls) return asIssue;
   return sql`case when ${issue}.is_pull_request then ${visible(alias, sight, "pulls")} else ${asIssue} end`;
@@ -93,7 +93,7 @@ export const MIRRORED_REPOSITORIES = {
 };
 
 /** The mirrored repositories `r` that meet the conditions. */
-export function mirroredWhere(...conditions: readonly Sql[]): Sql {
+export function mirroredWhere(...conditions: readonly SQL[]): SQL {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   return sql`from ${tables} where ${sql.and([isMirrored, ...conditions])}`;
 }

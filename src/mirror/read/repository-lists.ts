@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TEXT, time } from "./pages.ts";
 import {
   MIRRORED_REPOSITORIES,
@@ -21,7 +21,7 @@ export interface RepositoryFilter {
   updatedBefore: Date | null;
 }
 
-const REPOSITORY_SORT_KEYS: Readonly<Record<RepositorySort, Sql>> = {
+const REPOSITORY_SORT_KEYS: Readonly<Record<RepositorySort, SQL>> = {
   created: sql`r.created_at`,
   updated: sql`r.updated_at`,
   pushed: sql`coalesce(r.pushed_at, '-infinity')`,
@@ -55,7 +55,7 @@ export interface RepositoryPage {
 
 async function pageOfRepositories(
   db: Database,
-  conditions: readonly Sql[],
+  conditions: readonly SQL[],
   { sort, direction, limit, offset }: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const matching = mirroredWhere(...conditions);
@@ -90,8 +90,8 @@ const OWNED = {
  * The mirror does not know who is a member of what. The user sees a repository of another owner through the token that
  * mirrors it, so they count as its collaborator. If an organisation owns it, they also count as a member.
  */
-function relationCondition(userId: number, relations: readonly Relation[]): Sql {
-  const any: Sql[] = [];
+function relationCondition(userId: number, relations: readonly Relation[]): SQL {
+  const any: SQL[] = [];
   if (relations.includes("owner")) any.push(sql`r.owner_id = ${userId}`);
   if (relations.includes("collaborator")) any.push(sql`r.owner_id is distinct from ${userId}`);
   else if (relations.includes("organization_member")) {
@@ -153,8 +153,8 @@ export function repositories(viewerId: number, sight: Sight, args: RepositoriesA
 }
 
 /** How `account` relates to the repository, by the same rule as in REST: see `relationCondition`. */
-function related(account: Sql, viewer: Sql, affiliations: string[]): Sql {
-  const any: Sql[] = [];
+function related(account: SQL, viewer: SQL, affiliations: string[]): SQL {
+  const any: SQL[] = [];
   if (affiliations.includes("OWNER")) any.push(sql`r.owner_id = ${account}`);
   if (affiliations.includes("COLLABORATOR"))
     any.push(sql`(${account} = ${viewer} and r.owner_id is distinct from ${viewer})`);

@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import { contains, type PageSource, TEXT } from "./pages.ts";
 
 export interface UserRow {
@@ -36,14 +36,14 @@ export async function findUserByLogin(db: Database, login: string): Promise<User
  * People who can be assigned, as far as the mirror knows: the owner, present assignees, and authors who wrote as owner,
  * member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
  */
-function assignable(repository: Sql): Sql {
+function assignable(repository: SQL): SQL {
   return sql`select r.owner_id as id from repositories r where r.id = ${repository}
     union select a.user_id from issue_assignees a where a.repository_id = ${repository}
     union select i.user_id from issues i where i.repository_id = ${repository} and i.deleted_at is null and ${isInsider(sql`i`)}
     union select c.user_id from issue_comments c where c.repository_id = ${repository} and c.deleted_at is null and ${isInsider(sql`c`)}`;
 }
 
-const isInsider = (alias: Sql) => sql`${alias}.author_association in ('OWNER', 'MEMBER', 'COLLABORATOR')`;
+const isInsider = (alias: SQL) => sql`${alias}.author_association in ('OWNER', 'MEMBER', 'COLLABORATOR')`;
 
 /** A page of those who can be assigned, by login, and how many there are. */
 export async function findAssignees(
@@ -52,7 +52,7 @@ export async function findAssignees(
   { limit, offset, login }: { limit: number; offset: number; login?: string },
 ): Promise<{ rows: UserRow[]; total: number }> {
   const conditions = [
-    sql`u.id in (${assignable(sql.value(repositoryId))})`,
+    sql`u.id in (${assignable(sql`${repositoryId}`)})`,
     sql`u.deleted_at is null`,
     // Organisations own repositories, and nothing can be assigned to them.
     sql`u.type is distinct from 'Organization'`,

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Queries } from "../../../db/database.ts";
 import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import type { SharedKind } from "../../kinds/placeholders.ts";
 import { Rounds } from "../../work/gather.ts";
@@ -227,7 +227,7 @@ export class SharedRows {
 }
 
 /** Answers a row only if its revision differs from the known one; nulls if the row does not exist. */
-function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): Sql {
+function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): SQL {
   const changed = ROW_KINDS.map((kind) => {
     const { from, name } = SOURCES[kind];
     const ids = arrayOf(asked[kind].map(({ key }) => key.id));
@@ -245,7 +245,7 @@ function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): S
 }
 
 /** Writes an array as text, which is several times as quick as the driver's way. */
-function arrayOf(numbers: readonly (number | string)[]): Sql {
+function arrayOf(numbers: readonly (number | string)[]): SQL {
   return sql`${`{${numbers.join(",")}}`}::bigint[]`;
 }
 

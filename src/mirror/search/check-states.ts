@@ -3,7 +3,7 @@
  * open pull requests.
  */
 import type { Database } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import { FAILED_STATES, PASSED_STATES } from "../read/checks.ts";
 import { MIRRORED_REPOSITORIES, visible } from "../read/repositories.ts";
 import { isScope, loginOf, type Searcher, type SearchNames } from "./names.ts";
@@ -27,7 +27,7 @@ export const ROLLED_UP_PULLS = sql`pull_requests t cross join lateral (
         order by folded(u.context), u.created_at desc, u.id desc)) each_last) rolled`;
 
 /** The condition that the pull request is open, and its checks are in one of these states. */
-export function standsIn(values: readonly string[]): Sql {
+export function standsIn(values: readonly string[]): SQL {
   const wanted = values.map((value) => value.toLowerCase());
   const rollup = sql`case when rolled.has_failed then 'failure' when rolled.has_passed then 'success' else 'pending' end`;
   return sql`t.deleted_at is null and t.state = 'open' and rolled.has_any and ${rollup} = any(${wanted}::text[])`;

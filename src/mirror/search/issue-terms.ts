@@ -1,6 +1,6 @@
 /** What each qualifier of a search for issues and pull requests asks of them. */
 
-import { Sql, sql } from "../../../db/sql.ts";
+import { SQL, sql } from "../../../db/sql.ts";
 import { mentionOf, typeConditions } from "../read/issues.ts";
 import { isNamed } from "../read/names.ts";
 import { ROLLED_UP_PULLS, standsIn } from "./check-states.ts";
@@ -26,10 +26,10 @@ const LABELS = {
   number: sql`t.number`,
 };
 
-const issueSet = (where: Sql): KeySet => ({ ...ISSUES, where });
-const pullSet = (where: Sql): KeySet => ({ ...PULLS, where: sql`t.deleted_at is null and ${where}` });
-const commentSet = (where: Sql): KeySet => ({ ...COMMENTS, where: sql`t.deleted_at is null and ${where}` });
-const reviewSet = (where: Sql): KeySet => ({
+const issueSet = (where: SQL): KeySet => ({ ...ISSUES, where });
+const pullSet = (where: SQL): KeySet => ({ ...PULLS, where: sql`t.deleted_at is null and ${where}` });
+const commentSet = (where: SQL): KeySet => ({ ...COMMENTS, where: sql`t.deleted_at is null and ${where}` });
+const reviewSet = (where: SQL): KeySet => ({
   ...REVIEWS,
   where: sql`t.deleted_at is null and t.state <> 'PENDING' and ${where}`,
 });
@@ -46,7 +46,7 @@ export function textSets(texts: string[], places: readonly string[]): KeySet[] {
   return sets;
 }
 
-export function textQuery(texts: string[]): Sql {
+export function textQuery(texts: string[]): SQL {
   const queries = texts.map((text) => sql`search_query(${text})`);
   return sql`(${sql.join(queries, " || ")})`;
 }
@@ -54,7 +54,7 @@ export function textQuery(texts: string[]): Sql {
 export type Qualifier<Of extends Term = Term> = (values: string[], context: TermContext) => Of;
 
 /** The ids of the people named; `@me` and unknown names included. */
-function people(values: string[], { names }: TermContext): Sql {
+function people(values: string[], { names }: TermContext): SQL {
   const ids = values.flatMap((value) => names.users.get(loginOf(value)) ?? []);
   return sql`any(${ids}::bigint[])`;
 }
@@ -72,7 +72,7 @@ export function worded(name: string, words: Record<string, Term>): Qualifier {
       }
       return term;
     });
-    if (terms.every((term) => term instanceof Sql)) return sql.or(terms);
+    if (terms.every((term) => term instanceof SQL)) return sql.or(terms);
     if (terms.every((term) => Array.isArray(term))) return terms.flat();
     throw new InvalidSearchError(
       `"${name}:${values.join(",")}" cannot be searched in one; use ${name}: for each and OR.`,
@@ -83,7 +83,7 @@ export function worded(name: string, words: Record<string, Term>): Qualifier {
 /** One of several ranges of a column. */
 export function ranged<Bound extends Date | number>(
   read: (text: string) => Range<Bound>,
-  of: (within: (column: Sql) => Sql) => Term,
+  of: (within: (column: SQL) => SQL) => Term,
 ): Qualifier {
   return (values) => {
     const ranges = values.map(read);
@@ -111,12 +111,12 @@ const labelled: KeySet = { from: sql`issue_labels t`, number: sql`t.number`, whe
 const assigned: KeySet = { from: sql`issue_assignees t`, number: sql`t.number`, where: sql`true` };
 const merged = pullSet(sql`t.merged_at is not null`);
 
-const KIND: Readonly<Record<string, Sql>> = {
+const KIND: Readonly<Record<string, SQL>> = {
   issue: sql`not i.is_pull_request`,
   pr: sql`i.is_pull_request`,
   "pull-request": sql`i.is_pull_request`,
 };
-const STATE: Readonly<Record<string, Sql>> = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
+const STATE: Readonly<Record<string, SQL>> = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
 const commenter: Qualifier<KeySet[]> = (values, context) => [commentSet(sql`t.user_id = ${people(values, context)}`)];
 const author: Qualifier = (values, context) => sql`i.user_id = ${people(values, context)}`;
@@ -142,7 +142,7 @@ const inMilestone: Qualifier = (values) =>
     and ${isNamed(sql`m.title`, values)}))`;
 
 /** The newest verdict of each reviewer counts. */
-function verdict(condition: Sql): KeySet[] {
+function verdict(condition: SQL): KeySet[] {
   return [
     {
       from: sql`(select v.repository_id, v.pull_number from

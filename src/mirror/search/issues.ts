@@ -2,7 +2,7 @@
 
 import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { visibleIssue } from "../read/repositories.ts";
 import { requireCheckStates } from "./check-states.ts";
 import { ISSUE_QUALIFIERS, TEXT_PLACES, type TermContext, textQuery, textSets } from "./issue-terms.ts";
@@ -22,7 +22,7 @@ export interface SearchOrder {
   direction: "asc" | "desc";
 }
 
-const ISSUE_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
+const ISSUE_SEARCH_KEYS: ReadonlyMap<string, SQL> = new Map([
   ["created", sql`i.created_at`],
   ["updated", sql`i.updated_at`],
   ["comments", sql`coalesce(i.comments, 0)`],
@@ -37,7 +37,7 @@ const ISSUE_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
 ]);
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched.
-function reactions(key: string): Sql {
+function reactions(key: string): SQL {
   return sql`coalesce(substring(i.document::text from ${`"reactions":\\{[^{}]*"${key}":(\\d+)`})::integer, 0)`;
 }
 
@@ -90,7 +90,7 @@ export async function searchIssues(
   return { found, total: Number(rows[0]?.total ?? 0) };
 }
 
-function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: Sql; direction: "asc" | "desc" } {
+function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: SQL; direction: "asc" | "desc" } {
   const key = ISSUE_SEARCH_KEYS.get(order?.key ?? "");
   if (order && key) return { key, direction: order.direction };
   const texts = clauses.flatMap((clause) => (clause.kind === "text" ? [clause.text] : []));
@@ -108,7 +108,7 @@ class SearchConditions {
   readonly #context: TermContext;
   readonly #places: readonly string[];
   /** The whole search is confined to these repositories; null: to none. */
-  #scope: Sql | null = null;
+  #scope: SQL | null = null;
 
   constructor(context: TermContext, places: readonly string[]) {
     this.#context = context;
@@ -116,9 +116,9 @@ class SearchConditions {
   }
 
   /** All clauses must hold. One of several repositories and owners side by side is enough. */
-  all(clauses: readonly Clause[], isTop = true): Sql[] {
+  all(clauses: readonly Clause[], isTop = true): SQL[] {
     const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
-    const conditions: Sql[] = [];
+    const conditions: SQL[] = [];
     if (scopes.length > 0) {
       const ids = this.#ids(scopes);
       conditions.push(sql`i.repository_id = ${ids}`);
@@ -160,7 +160,7 @@ class SearchConditions {
     }
   }
 
-  #ids(scopes: readonly Clause[]): Sql {
+  #ids(scopes: readonly Clause[]): SQL {
     const { names } = this.#context;
     const ids = scopes.flatMap((clause) =>
       clause.kind !== "qualifier"

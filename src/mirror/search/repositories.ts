@@ -1,6 +1,6 @@
 /** Searches the repositories that the searcher sees. They are few enough to be looked at one by one. */
 import type { Database } from "../../../db/database.ts";
-import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, SQL, sql } from "../../../db/sql.ts";
 import { isNamed } from "../read/names.ts";
 import { MIRRORED_REPOSITORIES, visible } from "../read/repositories.ts";
 import { type Qualifier, ranged, type TermContext, textQuery, worded } from "./issue-terms.ts";
@@ -12,7 +12,7 @@ import { numberRange, timeRange } from "./range.ts";
 // Postgres cannot look into a document that holds a NUL; its text can be searched.
 const TOPICS = sql`substring(r.document::text from '"topics":\\[[^\\]]*\\]')`;
 /** Where words may be looked for. Files, the readme among them, are not mirrored. */
-const SEARCHED_PLACES: ReadonlyMap<string, Sql> = new Map([
+const SEARCHED_PLACES: ReadonlyMap<string, SQL> = new Map([
   ["name", sql`w.name`],
   ["description", sql`w.description`],
   ["topics", sql`w.topics`],
@@ -57,7 +57,7 @@ const QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
   ["updated", ranged(timeRange, (within) => within(sql`r.updated_at`))],
 ]);
 
-const REPOSITORY_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
+const REPOSITORY_SEARCH_KEYS: ReadonlyMap<string, SQL> = new Map([
   ["stars", sql`r.stargazers_count`],
   ["forks", sql`r.forks_count`],
   ["updated", sql`r.updated_at`],
@@ -117,7 +117,7 @@ function hasTexts(clauses: readonly Clause[]): boolean {
 }
 
 /** All clauses must hold. One of several repositories and owners side by side is enough. */
-function clausesSql(clauses: readonly Clause[], context: TermContext, places: Sql[]): Sql[] {
+function clausesSql(clauses: readonly Clause[], context: TermContext, places: SQL[]): SQL[] {
   const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
   const others = clauses
     .filter((clause) => !scopes.includes(clause))
@@ -125,7 +125,7 @@ function clausesSql(clauses: readonly Clause[], context: TermContext, places: Sq
   return scopes.length === 0 ? others : [sql.or(scopes.map((clause) => clauseSql(clause, context, places))), ...others];
 }
 
-function clauseSql(clause: Clause, context: TermContext, places: Sql[]): Sql {
+function clauseSql(clause: Clause, context: TermContext, places: SQL[]): SQL {
   const { names } = context;
   switch (clause.kind) {
     case "all":
@@ -148,7 +148,7 @@ function clauseSql(clause: Clause, context: TermContext, places: Sql[]): Sql {
         return sql`r.id = any(${ids}::bigint[])`;
       }
       const term = QUALIFIERS.get(name)?.(values, context);
-      if (!(term instanceof Sql)) throw new Error(`The parser let a qualifier through that is none: ${name}`);
+      if (!(term instanceof SQL)) throw new Error(`The parser let a qualifier through that is none: ${name}`);
       return sql`(${term})`;
     }
   }

@@ -1,7 +1,8 @@
+import type { PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../db/database.ts";
-import type { Table } from "../../../db/schema/table.ts";
-import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../../db/schema/tables.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { columnsOf } from "../../../db/schema/columns.ts";
+import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../../db/schema/lists.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
 import { literalOf, referenceId } from "../../kinds/placeholders.ts";
@@ -26,7 +27,7 @@ const PART_OF_LIST: Readonly<Record<ListName, MirrorPart>> = {
 };
 
 /** SQL: the part of `MIRROR` for the list that this column names. */
-export function partOf(list: Sql): Sql {
+export function partOf(list: SQL): SQL {
   return sql`case ${list} ${sql.script(LISTS.map((name) => `when '${name}' then '${PART_OF_LIST[name]}'`).join(" "))} end`;
 }
 
@@ -42,7 +43,7 @@ export interface ListKey {
 }
 
 interface Listed {
-  table: Table;
+  table: PgTable;
   /** The columns whose values are not simply the stripped field of the same name. */
   columns: (fields: Fields) => Record<string, Json>;
   /**
@@ -75,8 +76,8 @@ export function longestOf(list: ListName): number {
   return LISTED[list].most;
 }
 
-export function tableOf(list: ListName): Sql {
-  return sql.identifier(LISTED[list].table.name);
+export function tableOf(list: ListName): SQL {
+  return sql`${LISTED[list].table}`;
 }
 
 /** The head and the base of the pull request `p`: its lists belong to both. */
@@ -99,7 +100,7 @@ export const THREADS_HAVE_ALL = sql`not exists (select from pull_request_review_
  * selects `repository_id`, `list`, `number`, `version`, `heard_at`. Answers the repositories of those that are new, or
  * of another version than before.
  */
-export async function noteVersions(tx: Transaction, lists: Sql): Promise<number[]> {
+export async function noteVersions(tx: Transaction, lists: SQL): Promise<number[]> {
   const noted = await tx.query<{ id: number }>(sql`
     insert into mirrored_lists as l (repository_id, list, number, version, heard_at) ${lists}
       on conflict (repository_id, list, number) do update
@@ -116,22 +117,23 @@ export async function storeListed(
   { repositoryId, list, number }: ListKey,
   { rows, start, end }: { rows: readonly Fields[]; start: number; end: number | null },
 ): Promise<void> {
-  const { table, columns: columnsOf } = LISTED[list];
+  const { table, columns: derivedOf } = LISTED[list];
+  const wantedColumns = Object.entries(columnsOf(table));
   const name = tableOf(list);
   await tx.prepared(sql`
     delete from ${name} where repository_id = ${repositoryId} and number = ${number} and position >= ${start}
       and position < ${end ?? 0x7fff_ffff}`);
   if (rows.length === 0) return;
-  const types = Object.fromEntries(Object.entries(table.columns).map(([column, { type }]) => [column, type]));
+  const types = Object.fromEntries(wantedColumns.map(([column, { type }]) => [column, type]));
   const written = rows.map((fields, at) => {
     const derived: Record<string, Json> = {
-      ...columnsOf(fields),
+      ...derivedOf(fields),
       repository_id: repositoryId,
       number,
       position: start + at,
       document: JSON.stringify(fields),
     };
-    const values = Object.entries(table.columns).map(([column, wanted]): [string, Json] => {
+    const values = wantedColumns.map(([column, wanted]): [string, Json] => {
       const value = derived[column] ?? fields[column] ?? null;
       return [column, fitting(typeof value === "string" && column !== "document" ? literalOf(value) : value, wanted)];
     });

@@ -1,6 +1,6 @@
 import type { Queries } from "../../../db/database.ts";
 import type { MarkKind, WholeKind } from "../../../db/schema/states.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import type { ResourceKey } from "../../kinds/kind.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -55,7 +55,7 @@ export function nextRound(moment: Date, waitMs: number): Date {
 }
 
 /** `nextRound` in SQL, without a wait. */
-export function roundAfter(moment: Sql): Sql {
+export function roundAfter(moment: SQL): SQL {
   const [wait, round] = [MERGEABILITY_WAIT_MS / 1_000, ROUND_MS / 1_000];
   return sql`to_timestamp(ceil((extract(epoch from ${moment}) + ${wait}::integer) / ${round}::integer) * ${round}::integer)`;
 }
@@ -125,7 +125,7 @@ export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<v
  * Runs a statement in which the table `x` holds the marks: kind, repository, key, and when they were asked and are due.
  * Does nothing if there are no marks.
  */
-export async function withMarks<Row>(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<Row[]> {
+export async function withMarks<Row>(db: Queries, marks: readonly Mark[], statement: (x: SQL) => SQL): Promise<Row[]> {
   if (marks.length === 0) return [];
   const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore, keys }) => ({
     kind,

@@ -1,5 +1,5 @@
 import { type Transaction, together } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
 import { resources } from "../../kinds/registry.ts";
 import { type LastSaid, noteFound } from "./found.ts";
@@ -296,13 +296,13 @@ async function update(
  * Two workers may write in another order than they have seen. The answer to a write counts as seen later than it was
  * (`writtenAt`), which is no date to show.
  */
-function newValue(column: string): Sql {
+function newValue(column: string): SQL {
   if (column !== "changed_at") return of("x", column);
   // `least` skips a null, which says that nothing became another.
   return sql`greatest(t.changed_at, case when x.changed_at is not null
     then least(x.changed_at, date_trunc('second', clock_timestamp()) + interval '1 second') end)`;
 }
 
-function of(alias: "t" | "x", column: string): Sql {
+function of(alias: "t" | "x", column: string): SQL {
   return sql.identifier(`${alias}.${column}`);
 }

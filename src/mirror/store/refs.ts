@@ -1,5 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { afterLag, repositoryMark, storeMarks } from "./marks.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
@@ -128,7 +128,7 @@ export interface ReadRef {
  * Whether a read that began at `startedAt` may overwrite the row `f` of `refs`. It may not if an event or a write told
  * of the ref so lately that the replica that answered may not have known it.
  */
-function mayOverwrite(startedAt: Date): Sql {
+function mayOverwrite(startedAt: Date): SQL {
   return sql`(f.told_at is null or f.told_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)}::timestamptz)`;
 }
 

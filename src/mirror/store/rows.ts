@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
-import { type PgType, type Sql, sql, storableText, type Value } from "../../../db/sql.ts";
+import { type PgType, type SQL, sql, storableText, type Value } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
 import { BODY_PLACEHOLDER, literalOf, referenceId } from "../../kinds/placeholders.ts";
@@ -28,12 +28,12 @@ export interface RowWrite {
 
 /** How a kind of resource lies in its table `t`. */
 interface Layout {
-  table: Sql;
+  table: SQL;
   /** The id of a row's repository; 0 where it has none. */
-  repositoryId: Sql;
-  key: Sql;
+  repositoryId: SQL;
+  key: SQL;
   /** The condition that `t` is the row with the repository `x.r` and the key `x.k`. */
-  isRow: Sql;
+  isRow: SQL;
   /** The columns of its primary key, in order. */
   keyColumns: readonly string[];
   /** The types of the columns that are written. */
@@ -48,12 +48,12 @@ export function layoutFor({ kind }: Resource): Layout {
   return layout;
 }
 
-function layoutOf({ table: { name, columns }, keyColumn }: Resource): Layout {
+function layoutOf({ table, columnTypes: columns, keyColumn }: Resource): Layout {
   const key = sql.identifier(`t.${keyColumn}`);
   const hasRepository = "repository_id" in columns;
   const written = Object.entries(columns).filter(([column, { type }]) => column !== "revision" && type !== "tsvector");
   return {
-    table: sql.identifier(name),
+    table: sql`${table}`,
     repositoryId: hasRepository ? sql`t.repository_id` : sql`0`,
     key,
     isRow: hasRepository ? sql`t.repository_id = x.r and ${key} = x.k` : sql`${key} = x.k`,
@@ -82,8 +82,8 @@ export interface KnownRow {
  * Reads the stored rows of these resources. The statement's text does not depend on which kinds are asked for, so it is
  * prepared once.
  */
-export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): Sql {
-  const ms = (column: Sql) => sql`(extract(epoch from ${column}) * 1000)::float8`;
+export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): SQL {
+  const ms = (column: SQL) => sql`(extract(epoch from ${column}) * 1000)::float8`;
   const selects = resources.map((resource) => {
     const { table, isRow } = layoutFor(resource);
     const keys = asked.get(resource.kind) ?? [];
@@ -138,7 +138,7 @@ export function recordset(
   resource: Resource,
   rows: readonly RowWrite[],
   { without = [] }: { without?: readonly string[] } = {},
-): { table: Sql; columns: string[] } {
+): { table: SQL; columns: string[] } {
   const written = rows.map((row) => columnsOf(resource, row));
   const taken = Object.entries(layoutFor(resource).types).filter(([column]) => !without.includes(column));
   return columnTable(Object.fromEntries(taken), written);
@@ -148,7 +148,7 @@ export function recordset(
 export function columnTable(
   types: Readonly<Record<string, PgType>>,
   rows: readonly Readonly<Record<string, Json>>[],
-): { table: Sql; columns: string[] } {
+): { table: SQL; columns: string[] } {
   const arrays = Object.entries(types).map(([column, type]) =>
     sql.array(
       rows.map((row) => columnValue(row[column])),
@@ -179,7 +179,7 @@ function columnsOf(resource: Resource, row: RowWrite): Record<string, Json> {
     columns[name] = typeof value === "string" ? literalOf(value) : (value ?? null);
   }
   columns[resource.keyColumn] = seen.key;
-  if ("repository_id" in resource.table.columns) columns.repository_id = seen.repositoryId;
+  if ("repository_id" in resource.columnTypes) columns.repository_id = seen.repositoryId;
   // Only a part was seen, and the column cannot be null. The stamp is the best known time.
   if (columns.updated_at === null && resource.isVersioned) columns.updated_at = partialUpdatedAt(stored);
   if (resource.progressOf) columns.progress = stored.stamp.updatedAt;
@@ -199,7 +199,7 @@ function columnsOf(resource: Resource, row: RowWrite): Record<string, Json> {
   columns.key_stamps = keyStamps.length > 0 ? JSON.stringify(Object.fromEntries(keyStamps)) : null;
   if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? JSON.stringify(detail) : null;
   columns.document = JSON.stringify(document);
-  for (const [name, { type, isNullable }] of Object.entries(resource.table.columns))
+  for (const [name, { type, isNullable }] of Object.entries(resource.columnTypes))
     if (name in columns) columns[name] = fitting(columns[name] ?? null, { type, isNullable });
   return columns;
 }
@@ -251,10 +251,10 @@ function touchRows(tx: Transaction, { kind }: Resource, rows: RowWrite[]): void 
 
 /** The table that holds the members of an issue's list. */
 interface ListPlace {
-  table: Sql;
-  column: Sql;
+  table: SQL;
+  column: SQL;
   /** Columns of the issue `i` that the table repeats, and their values. */
-  repeated?: { columns: Sql; values: Sql };
+  repeated?: { columns: SQL; values: SQL };
 }
 
 const LABELS: ListPlace = {
@@ -302,7 +302,7 @@ async function followList(
 type FollowKey = [repositoryId: number, id: number, number: number];
 
 /** The places as a table `x` of `r`, `i` and `n`. */
-function placesTable(places: readonly FollowKey[]): Sql {
+function placesTable(places: readonly FollowKey[]): SQL {
   const repositoryIds = places.map(([repositoryId]) => repositoryId);
   const ids = places.map(([, id]) => id);
   const numbers = places.map(([, , number]) => number);

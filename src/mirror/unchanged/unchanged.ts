@@ -3,6 +3,7 @@ import { OwnConnections } from "../../../db/own-connections.ts";
 import type { LogPosition } from "../../../db/replica.ts";
 import { ERA_OF_PRIMARY, ERA_OF_REPLICA, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
+import { compiled } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { Rounds } from "../../work/gather.ts";
@@ -21,7 +22,7 @@ export interface Standing {
 
 export type Standings = ReadonlyMap<number, Standing>;
 
-const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${MIRRORED.compiled().text},
+const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${compiled(MIRRORED).text},
     floor(extract(epoch from s.confirmed_at) * 1000)::bigint, s.parts_missing`;
 
 const OF = `cross join unnest($1::bigint[]) as x(id)

@@ -112,7 +112,7 @@ export async function fingerprintOf(
     select t.document::text, ${isSelf ? sql`t.detail::text` : sql`null`} as detail,
         ${hasBody ? sql`t.body` : sql`null`} as body
       from unnest(${keys}::bigint[]) with ordinality as x(key, place)
-      join ${sql.identifier(table.name)} t on ${sql.identifier(`t.${keyColumn}`)} = x.key
+      join ${table} t on ${sql.identifier(`t.${keyColumn}`)} = x.key
         ${isSelf ? sql`` : sql`and t.repository_id = ${repositoryId}`}
       where t.deleted_at is null order by x.place`);
   if (rows.length !== keys.length) return null;

@@ -34,7 +34,7 @@ export async function findUnmet(
     with met as (
       select unnest(keys) as key from audit_pages
         where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt}
-    ) select ${key}::text as key from ${sql.identifier(table.name)} t
+    ) select ${key}::text as key from ${table} t
       where t.repository_id = ${repository.id} and t.deleted_at is null
         and ${seenBefore(sql`t.seen_at`, { readAt: auditStartedAt, now: ctx.clock.now() })}
         and not exists (select from met where met.key = ${key}) order by 1`);

@@ -1,5 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -195,7 +195,7 @@ function expectedPages(counts: Partial<Counts>): Partial<Record<Phase, number>> 
 
 /** A followed repository has about as many rows as the mirror holds, so upstream need not be asked. */
 async function countMirrored({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<Partial<Counts>> {
-  const own = (table: Sql, is = sql`true`) =>
+  const own = (table: SQL, is = sql`true`) =>
     sql`(select count(*)::integer from ${table} where repository_id = ${id} and deleted_at is null and ${is})`;
   const [row] = await db.query<Record<keyof Counts, number>>(sql`
     select ${own(sql`issues`, sql`not is_pull_request`)} as issues, ${own(sql`pull_requests`)} as "pullRequests",

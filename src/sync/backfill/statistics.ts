@@ -1,10 +1,11 @@
+import { getTableName } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { resources } from "../../kinds/registry.ts";
 
 /** What a copy fills beside the tables of resources. */
 const LISTS: readonly string[] = ["issue_labels", "issue_assignees"];
-const COPIED: readonly string[] = [...new Set([...resources.map(({ table }) => table.name), ...LISTS])];
+const COPIED: readonly string[] = [...new Set([...resources.map(({ table }) => getTableName(table)), ...LISTS])];
 
 /**
  * Has Postgres look at the tables that copies have filled. Before that it takes them for nearly empty, and plans

@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -289,7 +289,7 @@ async function beforePage(ctx: Context, repository: MirroredRepository, signal: 
 }
 
 /** Earlier versions moved watermarks to dates of rows that lay in the future. */
-function atMost(watermark: Sql, upstreamNow: Date): Sql {
+function atMost(watermark: SQL, upstreamNow: Date): SQL {
   return sql`case when ${watermark} <= ${upstreamNow} then ${watermark} end`;
 }
 

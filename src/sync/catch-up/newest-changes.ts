@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Json } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
 import { list, nullable, object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
@@ -233,7 +233,7 @@ type CountsOfOurs = Record<ShownList, OurCount> & { repositoryId: number };
 
 async function countOurs(db: Queries, looked: readonly LookedAt[], until: Date): Promise<CountsOfOurs[]> {
   const ids = looked.map(({ repositoryId }) => repositoryId);
-  const count = (since: string, rows: Sql) => sql`(
+  const count = (since: string, rows: SQL) => sql`(
     select array[count(*) filter (where ${sql.identifier(since)} <= ${until}), count(*)]::int[] from ${rows}
       and repository_id = x.id and deleted_at is null)`;
   return await db.query<CountsOfOurs>(sql`

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import type { OurCounts } from "./list-ends.ts";
@@ -20,7 +20,7 @@ export async function countAndStoreOurs(
 ): Promise<OurCounts> {
   const now = clock.now();
   const isSettled = seenBefore(sql`seen_at`, { readAt: now, now });
-  const count = (table: string, more: Sql = sql``) => sql`(
+  const count = (table: string, more: SQL = sql``) => sql`(
     select array[count(*) filter (where ${isSettled}), count(*)]::int[] from ${sql.identifier(table)}
       where repository_id = ${repositoryId} and deleted_at is null ${more})`;
   type Pair = [settled: number, all: number];

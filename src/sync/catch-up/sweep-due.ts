@@ -1,5 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -45,9 +45,9 @@ const TOLD_WITHIN_MS = 60_000;
 /** Whether a row `w` of `sweeps`, last asked for at `askedAt`, is due. Under suspicion it is due sooner. */
 export function isSweepDue(
   { clock, config }: Pick<Context, "clock" | "config">,
-  askedAt: Sql,
+  askedAt: SQL,
   intervalMs: number,
-): Sql {
+): SQL {
   const now = clock.now().getTime();
   // Half a tick of tolerance: a schedule is never on the moment.
   const slack = config.sweepIntervalMs / 8;
@@ -58,7 +58,7 @@ export function isSweepDue(
 }
 
 /** Whether webhooks of the row `w` of `sweeps` were lost lately. */
-export function isSuspected({ clock }: Pick<Context, "clock">): Sql {
+export function isSuspected({ clock }: Pick<Context, "clock">): SQL {
   return sql`coalesce(w.untold_at > ${new Date(clock.now().getTime() - SUSPECTED_MS)}, false)`;
 }
 
@@ -87,7 +87,7 @@ const LIVELY_MS = 7_200_000;
  * last asked for. Then they have changed, and asking for them is not free. GraphQL shows whether the mirror holds the
  * changes.
  */
-export function isTold({ clock }: Pick<Context, "clock">): Sql {
+export function isTold({ clock }: Pick<Context, "clock">): SQL {
   return sql`coalesce(w.shown_at is not null and (select d.received_at from deliveries d where d.repository_id = s.repository_id
     and d.hook_id <> ${MADE_HOOK} order by d.received_at desc limit 1)
     > greatest(w.swept_at - ${`${TOLD_WITHIN_MS} milliseconds`}::interval, ${new Date(clock.now().getTime() - LIVELY_MS)}), false)`;

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -21,7 +21,7 @@ const PRUNED_AT_ONCE = 1_000;
 /**
  * Of a repository `r` with its row `s` of `repository_syncs`: upstream has to be asked again about all of its heads.
  */
-export function confirmationDue(ctx: Pick<Context, "clock" | "config">): Sql {
+export function confirmationDue(ctx: Pick<Context, "clock" | "config">): SQL {
   const waiting = sql`exists (select from ${headsOf(sql`r.id`)} where
     exists (select from check_runs t where t.repository_id = r.id and t.head_sha = h.sha and t.status <> 'completed'
       and t.deleted_at is null)

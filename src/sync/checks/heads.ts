@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import { roundAfter } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 
@@ -17,7 +17,7 @@ export interface UnreadHead {
 /**
  * The heads `h.sha` of a repository's open pull requests and of its default branch, as far as the mirror knows them.
  */
-export function headsOf(repositoryId: Sql): Sql {
+export function headsOf(repositoryId: SQL): SQL {
   return sql`(select p.head_sha as sha from pull_requests p where p.repository_id = ${repositoryId} and p.state = 'open'
       and p.deleted_at is null and p.head_sha is not null
     union select d.sha from checked_commits d where d.repository_id = ${repositoryId} and d.is_default_head) h`;
@@ -33,16 +33,16 @@ const IS_UNREAD = sql`(c.read_at is null or c.read_at <= c.heard_at + ${LAG})`;
  * Whether a head is unread and a read would now be believed: a head that was read too early waits until every replica
  * knows it. Reads happen at the common moments of marks, so that one question serves all waiting heads.
  */
-function isHeadDue(now: Date): Sql {
+function isHeadDue(now: Date): SQL {
   return sql`(c.read_at is null or (${IS_UNREAD} and ${roundAfter(sql`c.heard_at`)} <= ${now}))`;
 }
 /** Whether a status `t` lacks its global id, which webhooks do not show. `which` narrows the statuses. */
 const lacksIds = (
-  which: Sql,
+  which: SQL,
 ) => sql`exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha
   and t.node_id is null and t.deleted_at is null and ${which})`;
 /** Whether some suites are unknown, and there are check runs `t` that meet `which`. */
-const lacksSuites = (which: Sql) => sql`(c.suites_read_at is null and exists (select from check_runs t
+const lacksSuites = (which: SQL) => sql`(c.suites_read_at is null and exists (select from check_runs t
   where t.repository_id = r.id and t.head_sha = h.sha and t.deleted_at is null and ${which}))`;
 const ANY_ROW = sql`true`;
 

@@ -1,6 +1,6 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
@@ -284,7 +284,7 @@ async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promi
 }
 
 /** The repositories that are mirrored among these. */
-async function findParts(tx: Transaction, areAsked: Sql): Promise<MirroredNamed> {
+async function findParts(tx: Transaction, areAsked: SQL): Promise<MirroredNamed> {
   const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[]; ownerId: number | null }>(sql`
     select s.repository_id::float8 as id, s.mirrors, r.owner_id::float8 as "ownerId"
       from repository_syncs s left join repositories r on r.id = s.repository_id where ${MIRRORED} and ${areAsked}`);

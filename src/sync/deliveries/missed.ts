@@ -1,5 +1,5 @@
 import { alone } from "../../../db/alone.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { requireList } from "../../mirror/store/observation.ts";
@@ -108,7 +108,7 @@ async function findAppHook(ctx: Context): Promise<Open[]> {
 const LIVELY_MS = 30 * 60_000;
 
 /** Whether the hook of the row `c` of `hook_checks` has delivered something lately. */
-function isLively({ clock }: Pick<Context, "clock">): Sql {
+function isLively({ clock }: Pick<Context, "clock">): SQL {
   const since = new Date(clock.now().getTime() - LIVELY_MS);
   return sql`coalesce((select true from deliveries d where d.repository_id = c.repository_id
     and d.received_at > ${since} and d.hook_id = c.hook_id order by d.received_at limit 1), false)`;

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
@@ -21,9 +21,9 @@ const UNTOLD_EVERY_MS = 24 * 3_600_000;
  */
 export function isDueSince(
   ctx: Pick<Context, "clock" | "config">,
-  confirmedAt: Sql,
+  confirmedAt: SQL,
   parts: readonly MirrorPart[],
-): Sql {
+): SQL {
   const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
   return sql`(${confirmedAt} is null or ${confirmedAt} <= ${before(UNTOLD_EVERY_MS)}
     or (${confirmedAt} <= ${before(LOSSES_EVERY_MS)} and not ${toldNothingSince(ctx, confirmedAt, parts)}))`;
@@ -37,9 +37,9 @@ export function isDueSince(
  */
 function toldNothingSince(
   { clock, config }: Pick<Context, "clock" | "config">,
-  at: Sql,
+  at: SQL,
   parts: readonly MirrorPart[],
-): Sql {
+): SQL {
   const checkedAfter = new Date(clock.now().getTime() - CHECK_INTERVALS * config.deliveryCheckIntervalMs);
   const sendsAll = sql.and(
     parts.map(
@@ -47,7 +47,7 @@ function toldNothingSince(
         or u.events @> ${[...eventsOfPart(part)]}::text[])`,
     ),
   );
-  const ofHook = (number: Sql) => sql`hook_checks h where h.repository_id = s.repository_id and h.hook_id ${number}`;
+  const ofHook = (number: SQL) => sql`hook_checks h where h.repository_id = s.repository_id and h.hook_id ${number}`;
   return sql`(exists (select from hook_subscriptions u where u.repository_id = s.repository_id and u.asked_at < ${at} and ${sendsAll})
     and exists (select from ${ofHook(sql`<> ${NO_HOOK}`)} and h.asked_at > ${checkedAfter})
     and not exists (select from ${ofHook(sql`= ${NO_HOOK}`)} and h.checked_until > ${at})

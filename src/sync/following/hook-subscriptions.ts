@@ -1,6 +1,6 @@
 import type { Queries } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
@@ -12,7 +12,7 @@ import { eachAlone } from "../problems/isolated.ts";
 const EVERYTHING = "*";
 
 /** The events that targets want of a repository `r`: targets of its own, of its owner, and of everything. */
-const WANTED_OF_R: Sql = sql`array(select distinct e from targets t, unnest(t.events) e where t.active and (t.scope = 'everything'
+const WANTED_OF_R: SQL = sql`array(select distinct e from targets t, unnest(t.events) e where t.active and (t.scope = 'everything'
   or (t.scope = 'repository' and t.scope_id = r.id) or (t.scope = 'organization' and t.scope_id = r.owner_id)) order by e)`;
 
 /** The events that a hook has to send: those that the mirror follows, and those that targets want beside them. Pure. */

@@ -225,7 +225,7 @@ const ANSWERED_MS = 10 * 60_000;
  * repository had before.
  */
 async function followedAmong(ctx: Pick<Context, "db" | "clock">, fullNames: readonly string[]): Promise<Set<string>> {
-  const names = sql.value(fullNames);
+  const names = sql`${fullNames}`;
   const askedSince = new Date(ctx.clock.now().getTime() - ANSWERED_MS);
   const rows = await ctx.db.query<{ name: string }>(sql`
     select folded(r.full_name) as name from repositories r join repository_syncs s on s.repository_id = r.id

@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { askAgainSince } from "../../mirror/store/marks.ts";
 import { OUR_CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
@@ -74,7 +74,7 @@ interface TimesOfTable {
 
 async function mend(tx: Queries, { table, columns, now, ahead }: TimesOfTable): Promise<number> {
   const isAhead = (column: string) => sql`${sql.identifier(column)} > ${ahead}`;
-  const values = Object.entries(columns).map(([column, to]): Sql => {
+  const values = Object.entries(columns).map(([column, to]): SQL => {
     const name = sql.identifier(column);
     return sql`${name} = case when ${isAhead(column)} then ${to === "now" ? now : null}::timestamptz else ${name} end`;
   });

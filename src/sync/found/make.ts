@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { isPostgresConflict } from "../../../db/outage.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { keepMade } from "../../inbox/made.ts";
@@ -67,7 +67,7 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
  * read that shows the repository again tells whether there is an event. The comments of a transferred issue are stored
  * before the issue, and an event shows both. A comment whose issue has not come within the hour waits no longer.
  */
-function waitsFor(until: Date): Sql {
+function waitsFor(until: Date): SQL {
   return sql`(f.kind = 'repository' and f.aspect = 'private' and exists (
       select from repository_syncs s where s.repository_id = f.repository_id and s.state = 'paused')
     or f.kind = 'issue_comment' and f.found_at > ${until}::timestamptz - ${BELIEVED_WITHIN} and exists (
@@ -79,7 +79,7 @@ function waitsFor(until: Date): Sql {
  * Whether a delivery that came before the due changes is not applied yet. It may tell of them. If not, its event has a
  * place before those that are made, which then have to show what it tells.
  */
-function mayBeTold(repositoryId: Sql, until: Date): Sql {
+function mayBeTold(repositoryId: SQL, until: Date): SQL {
   return sql`exists (select from deliveries p
     where p.status = 'pending' and p.repository_id = ${repositoryId} and p.received_at <= ${until})`;
 }
@@ -250,7 +250,7 @@ async function endWaiting(tx: Transaction, repositoryId: number, over: readonly 
   await tx.query(sql`update found_changes set was = null, found_at = null where ${named(repositoryId, over)}`);
 }
 
-function named(repositoryId: number, some: readonly StoredChange[]): Sql {
+function named(repositoryId: number, some: readonly StoredChange[]): SQL {
   const [kinds, keys, aspects] = [
     some.map((one) => one.kind),
     some.map((one) => one.key),

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
@@ -17,7 +17,7 @@ import { doubtThreads, THREAD_STATES } from "./thread-states.ts";
 const PUSHED_MS = 5 * 60_000;
 
 /** Whether upstream has to be asked again how long the lists of the row `s` of `repository_syncs` are. */
-export function areListsDue(ctx: Pick<Context, "clock" | "config">): Sql {
+export function areListsDue(ctx: Pick<Context, "clock" | "config">): SQL {
   const pushed = new Date(ctx.clock.now().getTime() - PUSHED_MS);
   return sql`(${isDueSince(ctx, sql`s.lists_confirmed_at`, ["commits", "threads"])}
     or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${pushed}))`;

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { HAS_LISTS, LIST_VERSION, type ListName, listsOf, THREADS_HAVE_ALL } from "../../mirror/store/lists.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -93,7 +93,7 @@ async function isAnyUnread(
  * The unread lists as a table `w`. `key`: as in `listSubject`. Threads are read again if a comment came after the last
  * read, since it may begin a thread. For older comments another read would tell nothing new.
  */
-function unreadLists(repositoryId: number, lists: readonly ListName[]): Sql {
+function unreadLists(repositoryId: number, lists: readonly ListName[]): SQL {
   return sql`(select x.list, p.number, ${LIST_VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",
         l.told_at as "toldAt", 'list-' || p.repository_id || '-' || x.list || '-' || p.number as key
       from pull_requests p cross join unnest(${[...lists]}::text[]) as x(list)

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Queries } from "../../../db/database.ts";
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { afterLag } from "../../mirror/store/marks.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
@@ -83,12 +83,12 @@ export function problemName({ task, key }: Pick<Subject, "task" | "key">): strin
 }
 
 /** Whether the row `p` is left alone for now. */
-function isResting({ clock, config }: Pick<Context, "clock" | "config">): Sql {
+function isResting({ clock, config }: Pick<Context, "clock" | "config">): SQL {
   return sql`(p.next_at > ${clock.now()} and p.credentials = ${credentialsOf(config)})`;
 }
 
 /** Whether the task leaves the thing named `key` alone for now; `key` is a text in SQL. */
-export function rests(ctx: Pick<Context, "clock" | "config">, task: Task, key: Sql): Sql {
+export function rests(ctx: Pick<Context, "clock" | "config">, task: Task, key: SQL): SQL {
   return sql`exists (select from problems p where p.task = ${task} and p.key = ${key} and ${isResting(ctx)})`;
 }
 
@@ -146,7 +146,7 @@ export async function endProblem(
 
 type Which = { repositoryIds: readonly number[] } | { task: Task; keys: readonly string[] };
 
-function isAmong(which: Which): Sql {
+function isAmong(which: Which): SQL {
   return "task" in which
     ? sql`task = ${which.task} and key = any(${which.keys}::text[])`
     : sql`repository_id = any(${which.repositoryIds}::bigint[])`;

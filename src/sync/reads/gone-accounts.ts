@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -97,8 +97,8 @@ const GHOSTS = sql`select id from users where login = 'ghost'`;
 
 async function shownAlike(
   ctx: Pick<Context, "db">,
-  counted: Sql,
-  shown: (sample: string) => Sql,
+  counted: SQL,
+  shown: (sample: string) => SQL,
   key: string,
 ): Promise<Json | undefined> {
   const [only, ...others] = await ctx.db.query<{ account: string | null; count: number; sample: string }>(counted);

@@ -1,3 +1,4 @@
+import type { PgTable } from "drizzle-orm/pg-core";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
@@ -179,19 +180,19 @@ export async function upstreamPathOf(
   if (!upstream.path) return null;
   const below = isGlobal ? "" : `/repositories/${repositoryId}`;
   if (upstream.numberColumn === undefined) return below + upstream.path(key, null);
-  const number = await findNumber(ctx, table.name, upstream.numberColumn, repositoryId, key);
+  const number = await findNumber(ctx, table, upstream.numberColumn, repositoryId, key);
   return number === null ? null : below + upstream.path(key, number);
 }
 
 async function findNumber(
   ctx: Pick<Context, "db">,
-  table: string,
+  table: PgTable,
   column: string,
   repositoryId: number,
   id: number,
 ): Promise<number | null> {
   const [row] = await ctx.db.query<{ number: number }>(sql`
-    select ${sql.identifier(column)} as number from ${sql.identifier(table)}
+    select ${sql.identifier(column)} as number from ${table}
       where repository_id = ${repositoryId} and id = ${id}`);
   return row?.number ?? null;
 }

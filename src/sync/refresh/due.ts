@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type RepositoryMarkKind, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { rests } from "../problems/problems.ts";
@@ -13,7 +13,7 @@ const DUE_AT_ONCE = 1_000;
 export async function markRepositoriesDue(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
   kind: RepositoryMarkKind,
-  { isDue, confirmedAt }: { isDue: Sql; confirmedAt: Sql },
+  { isDue, confirmedAt }: { isDue: SQL; confirmedAt: SQL },
 ): Promise<void> {
   const now = ctx.clock.now();
   const rows = await ctx.db.query<{ id: number }>(sql`

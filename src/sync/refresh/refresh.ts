@@ -268,7 +268,7 @@ async function nodeQuestion(
   if (repositoryId === 0) return null;
   const { table, keyColumn } = resourceOf(kind);
   const [row] = await db.query<{ nodeId: string | null; isDeleted: boolean }>(sql`
-    select node_id as "nodeId", deleted_at is not null as "isDeleted" from ${sql.identifier(table.name)}
+    select node_id as "nodeId", deleted_at is not null as "isDeleted" from ${table}
       where repository_id = ${repositoryId} and ${sql.identifier(keyColumn)} = ${key}`);
   if (!row?.nodeId) return null;
   const node = { kind, repositoryId, key, nodeId: row.nodeId };

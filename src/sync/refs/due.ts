@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -11,7 +11,7 @@ import { markRepositoriesDue } from "../refresh/due.ts";
 const REFS_EVERY_MS = 60 * 60_000;
 
 /** Whether the list of the row `l` of `ref_lists` has to be read again. An unchanged list costs nothing. */
-export function isRefListDue(now: Date): Sql {
+export function isRefListDue(now: Date): SQL {
   const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
   return sql`(l.read_at is null or l.read_at <= ${new Date(now.getTime() - REFS_EVERY_MS)}
     or exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind and ${IS_UNSURE}

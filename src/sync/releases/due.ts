@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { IS_LATEST_KNOWN } from "../../mirror/read/releases.ts";
 import { markRepositoriesDue } from "../refresh/due.ts";
@@ -11,7 +11,7 @@ const RELEASES_EVERY_MS = 60 * 60_000;
 const MOVING_MS = 5 * 60_000;
 
 /** Of a row `l` of `release_lists`: upstream has to be asked for the list again. Unchanged that costs nothing. */
-export function isReleaseListDue(now: Date): Sql {
+export function isReleaseListDue(now: Date): SQL {
   const before = (ms: number) => new Date(now.getTime() - ms);
   return sql`(l.read_at is null or l.read_at <= ${before(RELEASES_EVERY_MS)} or (l.read_at <= ${before(MOVING_MS)}
     and (l.heard_at > ${before(RELEASES_EVERY_MS)} or exists (select from releases t where t.repository_id = l.repository_id and t.draft

@@ -1,5 +1,5 @@
 import type { Database } from "../../../../db/database.ts";
-import type { Sql } from "../../../../db/sql.ts";
+import { compiled, type SQL } from "../../../../db/sql.ts";
 import { MOST_LABELS } from "../../../mirror/read/label-lists.ts";
 import {
   countPages,
@@ -225,7 +225,7 @@ export function storedConnection(
   info: FieldInfo,
   args: PageArguments,
   stored: StoredParts,
-): Connection & { sum: (measure: Sql) => Promise<number> } {
+): Connection & { sum: (measure: SQL) => Promise<number> } {
   refuseManyLabels(args);
   const list = new StoredList(call, info, args, stored);
   const load = (wanted: PageRequest, shownBy: FieldInfo | undefined) => list.page(wanted, shownBy);
@@ -250,7 +250,7 @@ function refuseManyLabels({
 
 /** Names the pages and the counts of a field. */
 function connectionNames({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource): ListNames {
-  const field = [parentType.name, fieldName, from.pieces];
+  const field = [parentType.name, fieldName, compiled(from).text];
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
   return { name: JSON.stringify([...field, args]), countName: JSON.stringify([...field, filter]) };
 }
@@ -301,11 +301,11 @@ class StoredList {
   }
 
   /** Counts the rows anew, and sums up `measure` if there is one. */
-  counted(measure?: Sql): Promise<Count> {
+  counted(measure?: SQL): Promise<Count> {
     const { source, parent } = this.#stored;
     const count = (parents: Parent[]) => countPages(this.#db, source, parents, measure);
     return this.#call
-      .loader<Parent, Count>(`count ${measure?.compiled().text} ${this.#names.countName}`, count)
+      .loader<Parent, Count>(`count ${measure && compiled(measure).text} ${this.#names.countName}`, count)
       .load(parent);
   }
 

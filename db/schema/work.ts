@@ -1,0 +1,53 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
+import { int8, timestamptz } from "./columns.ts";
+
+/** Work under way that must not run twice at once, such as an audit of a repository. The row is deleted at its end. */
+export const exclusiveWork = pgTable("exclusive_work", {
+  name: text().primaryKey(),
+  holder: uuid().notNull(),
+  heldUntil: timestamptz("held_until").notNull(),
+});
+
+/** One row is one task of upkeep, and up to when it has looked. */
+export const upkeep = pgTable("upkeep", {
+  task: text().primaryKey(),
+  doneUntil: timestamptz("done_until").notNull(),
+});
+
+/**
+ * One row is one thing that failed when it was last tried, and is left alone until next_at. A success takes the row
+ * away.
+ */
+export const problems = pgTable(
+  "problems",
+  {
+    task: text().notNull(),
+    key: text().notNull(),
+    repositoryId: int8("repository_id"),
+    cause: text().notNull(),
+    problem: text().notNull(),
+    failures: integer().notNull(),
+    since: timestamptz().notNull(),
+    failedAt: timestamptz("failed_at").notNull(),
+    nextAt: timestamptz("next_at").notNull(),
+    credentials: text().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.task, table.key], name: "problems_pkey" }),
+    index("problems_next").on(table.task, table.nextAt),
+    index("problems_repository").on(table.repositoryId),
+  ],
+);
+
+/** One row is one migration that was applied to this database. */
+export const schemaMigrations = pgTable(
+  "schema_migrations",
+  {
+    version: integer().primaryKey(),
+    name: text().notNull(),
+    appliedAt: timestamptz("applied_at").default(sql`now()`).notNull(),
+    oldestTain: text("oldest_tain"),
+  },
+  (_table) => [check("schema_migrations_oldest_tain_check", sql`(oldest_tain ~ '^\\d+\\.\\d+\\.\\d+$'::text)`)],
+);
