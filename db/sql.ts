@@ -1,6 +1,6 @@
 import { sql as drizzleSql, SQL, type SQLWrapper, type Table } from "drizzle-orm";
 import { nodePgCodecs } from "drizzle-orm/node-postgres/codecs";
-import { PgDialect } from "drizzle-orm/pg-core";
+import { type PgColumn, PgDialect } from "drizzle-orm/pg-core";
 
 export { SQL };
 
@@ -111,6 +111,11 @@ function json(rows: unknown): SQL {
     ? JSON.stringify(rows, (_, one) => (typeof one === "string" ? storableText(one) : one))
     : text;
   return tag`${fit}::json`;
+}
+
+/** Whether the column has one of the values. As one parameter, unlike drizzle's `inArray`, so that the text stays the same. */
+export function among(column: PgColumn, values: readonly Value[]): SQL {
+  return tag`${column} = any(${values}::${script(`${column.getSQLType()}[]`)})`;
 }
 
 /** The name of a table or column, perhaps with that of its table: `issues`, `i.number`. */

@@ -6,7 +6,7 @@ import { CHECKOUT } from "./checkout.mjs";
 /** The rooms that "base" stands for. A row with "base" may import all of these, used or not. */
 const BASE = [
   ...["src/version.ts", "src/json.ts", "src/failure.ts"],
-  ...["src/config.ts", "src/config", "src/operations", "src/work", "db"],
+  ...["src/config.ts", "src/config", "src/operations", "src/work", "db", "src/schema.ts"],
   ...["src/work/within.ts", "src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts"],
 ];
 

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, pgTable, text, unique, uuid } from "drizzle-orm/pg-core";
 import { bytea, int8, timestamptz } from "./columns.ts";
+import type { DeliveryStatus } from "./states.ts";
 
 /** The inbox. One row is one webhook delivery, acknowledged to upstream. */
 export const deliveries = pgTable(
@@ -13,7 +14,7 @@ export const deliveries = pgTable(
     action: text(),
     repositoryId: int8("repository_id"),
     payload: bytea().notNull(),
-    status: text().default("pending").notNull(),
+    status: text().$type<DeliveryStatus>().default("pending").notNull(),
     attempts: integer().default(0).notNull(),
     reason: text(),
     receivedAt: timestamptz("received_at").notNull(),

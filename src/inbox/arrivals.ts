@@ -1,5 +1,7 @@
-import { sql } from "../../db/sql.ts";
+import { and, eq, ne } from "drizzle-orm";
+import { among } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { deliveries } from "../schema.ts";
 
 /**
  * The GUIDs among these that arrived from the hook, for a comparison with upstream's list of what it sent. `hookId`
@@ -11,16 +13,19 @@ export async function arrivedFrom(
   guids: readonly string[],
   { isSound = false } = {},
 ): Promise<string[]> {
-  const rows = await db.query<{ guid: string }>(sql`select guid from deliveries
-    where (${hookId}::bigint is null or hook_id = ${hookId}) and guid = any(${guids}::text[])
-      and (not ${isSound}::boolean or status <> 'failed')`);
+  const isFromHook = hookId === null ? undefined : eq(deliveries.hookId, hookId);
+  const rows = await db
+    .select({ guid: deliveries.guid })
+    .from(deliveries)
+    .where(and(isFromHook, among(deliveries.guid, guids), isSound ? ne(deliveries.status, "failed") : undefined));
   return rows.map(({ guid }) => guid);
 }
 
 /** The GUIDs of the pings that arrived from the hook. */
 export async function pingsFrom({ db }: Pick<Context, "db">, hookId: number): Promise<string[]> {
-  const rows = await db.query<{ guid: string }>(
-    sql`select guid from deliveries where hook_id = ${hookId} and event = 'ping'`,
-  );
+  const rows = await db
+    .select({ guid: deliveries.guid })
+    .from(deliveries)
+    .where(and(eq(deliveries.hookId, hookId), eq(deliveries.event, "ping")));
   return rows.map(({ guid }) => guid);
 }

@@ -1,7 +1,10 @@
+import { and, asc, count, desc, eq, gte, ilike, or } from "drizzle-orm";
+import type { PgSelect } from "drizzle-orm/pg-core";
 import type { DeliveryStatus } from "../../db/schema/states.ts";
-import { escapeLike, type SQL, sql } from "../../db/sql.ts";
+import { among, escapeLike, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { enqueueDeliveries } from "../queues/queues.ts";
+import { deliveries, repositories } from "../schema.ts";
 
 /** A delivery as the inbox holds it, without its payload. */
 export interface ListedDelivery {
@@ -42,15 +45,26 @@ export interface DeliveryFilter {
 /** A search that finds nothing reads them all. */
 const MOST_SEARCHED = 20_000;
 
-const DELIVERY_COLUMNS = sql`d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
-    d.repository_id::float8 as "repositoryId", r.full_name as repository, d.status, d.attempts, d.reason,
-    d.received_at as "receivedAt", d.settled_at as "settledAt"`;
-const FROM = sql`from deliveries d left join repositories r on r.id = d.repository_id`;
-const SELECT = sql`select ${DELIVERY_COLUMNS}, length(d.payload) as "payloadBytes" ${FROM}`;
+const SHOWN = {
+  id: deliveries.id,
+  guid: deliveries.guid,
+  hookId: deliveries.hookId,
+  event: deliveries.event,
+  action: deliveries.action,
+  repositoryId: deliveries.repositoryId,
+  repository: repositories.fullName,
+  status: deliveries.status,
+  attempts: deliveries.attempts,
+  reason: deliveries.reason,
+  receivedAt: deliveries.receivedAt,
+  settledAt: deliveries.settledAt,
+};
+const STORED = { ...SHOWN, payloadBytes: sql<number>`length(${deliveries.payload})` };
+const IN_REPOSITORY = eq(repositories.id, deliveries.repositoryId);
 
 /** The newest first. */
 export async function listDeliveries({ db }: Pick<Context, "db">, filter: DeliveryFilter): Promise<StoredDelivery[]> {
-  return await db.query(sql`${SELECT} ${filteredPage(filter)}`);
+  return await newest(db.select(STORED).from(deliveries).leftJoin(repositories, IN_REPOSITORY).$dynamic(), filter);
 }
 
 /** The same, for a process that may not read payloads. */
@@ -58,44 +72,61 @@ export async function listDeliveriesShown(
   { db }: Pick<Context, "db">,
   filter: DeliveryFilter,
 ): Promise<ListedDelivery[]> {
-  return await db.query(sql`select ${DELIVERY_COLUMNS} ${FROM} ${filteredPage(filter)}`);
+  return await newest(db.select(SHOWN).from(deliveries).leftJoin(repositories, IN_REPOSITORY).$dynamic(), filter);
 }
 
-function filteredPage({ status, event, search, since, limit }: DeliveryFilter): SQL {
-  const conditions = [
-    ...(status === undefined ? [] : [sql`d.status = ${status}`]),
-    ...(event === undefined ? [] : [sql`d.event = ${event}`]),
-    ...(since === undefined ? [] : [sql`d.received_at >= ${since}`]),
-  ];
+const NEWEST_FIRST = [desc(deliveries.receivedAt), desc(deliveries.id)];
+
+function newest<Query extends PgSelect>(query: Query, { status, event, search, since, limit }: DeliveryFilter): Query {
+  const isAsked = and(
+    status === undefined ? undefined : eq(deliveries.status, status),
+    event === undefined ? undefined : eq(deliveries.event, event),
+    since === undefined ? undefined : gte(deliveries.receivedAt, since),
+  );
   if (search === undefined)
-    return sql`where ${sql.and(conditions)} order by d.received_at desc, d.id desc limit ${limit}`;
+    return query
+      .where(isAsked)
+      .orderBy(...NEWEST_FIRST)
+      .limit(limit);
   const like = `%${escapeLike(search)}%`;
-  return sql`where d.id in (select d.id from deliveries d where ${sql.and(conditions)}
-        order by d.received_at desc, d.id desc limit ${MOST_SEARCHED})
-      and (d.guid ilike ${like} or d.event || '.' || coalesce(d.action, '') ilike ${like} or r.full_name ilike ${like}
-        or d.reason ilike ${like})
-    order by d.received_at desc, d.id desc limit ${limit}`;
+  const searched = sql`(select ${deliveries.id} from ${deliveries} where ${isAsked ?? sql`true`}
+    order by ${sql.join(NEWEST_FIRST)} limit ${MOST_SEARCHED})`;
+  const isFound = or(
+    ilike(deliveries.guid, like),
+    ilike(sql`${deliveries.event} || '.' || coalesce(${deliveries.action}, '')`, like),
+    ilike(repositories.fullName, like),
+    ilike(deliveries.reason, like),
+  );
+  return query
+    .where(and(sql`${deliveries.id} in ${searched}`, isFound))
+    .orderBy(...NEWEST_FIRST)
+    .limit(limit);
 }
 
 /** Those with these ids or GUIDs, the oldest first. One event has one GUID at all hooks, so a GUID may find several. */
 export async function findDeliveries({ db }: Pick<Context, "db">, names: readonly string[]): Promise<StoredDelivery[]> {
   const ids = names.filter((name) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(name));
-  return await db.query(
-    sql`${SELECT} where d.id = any(${ids}::uuid[]) or d.guid = any(${names}::text[]) order by d.received_at, d.id`,
-  );
+  return await db
+    .select(STORED)
+    .from(deliveries)
+    .leftJoin(repositories, IN_REPOSITORY)
+    .where(or(among(deliveries.id, ids), among(deliveries.guid, names)))
+    .orderBy(asc(deliveries.receivedAt), asc(deliveries.id));
 }
 
 /** The JSON document as upstream sent it; null when the delivery is no longer there. */
 export async function loadPayload({ db }: Pick<Context, "db">, id: string): Promise<string | null> {
-  const [row] = await db.query<{ payload: Buffer }>(sql`select payload from deliveries where id = ${id}`);
+  const [row] = await db.select({ payload: deliveries.payload }).from(deliveries).where(eq(deliveries.id, id));
   return row?.payload.toString("utf8") ?? null;
 }
 
 /** The ids of all that have failed, the oldest first. */
 export async function failedDeliveryIds({ db }: Pick<Context, "db">): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(
-    sql`select id from deliveries where status = 'failed' order by received_at, id`,
-  );
+  const rows = await db
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(eq(deliveries.status, "failed"))
+    .orderBy(deliveries.receivedAt, deliveries.id);
   return rows.map(({ id }) => id);
 }
 
@@ -104,11 +135,13 @@ export async function countByStatus(
   { db }: Pick<Context, "db">,
   ids: readonly string[],
 ): Promise<Record<DeliveryStatus, number>> {
-  const rows = await db.query<{ status: DeliveryStatus; count: number }>(
-    sql`select status, count(*)::integer as count from deliveries where id = any(${ids}::uuid[]) group by status`,
-  );
+  const rows = await db
+    .select({ status: deliveries.status, count: count() })
+    .from(deliveries)
+    .where(among(deliveries.id, ids))
+    .groupBy(deliveries.status);
   const counts = { pending: 0, applied: 0, ignored: 0, failed: 0 };
-  for (const { status, count } of rows) counts[status] = count;
+  for (const one of rows) counts[one.status] = one.count;
   return counts;
 }
 
@@ -123,9 +156,10 @@ export async function replayDeliveries(
   ids: readonly string[],
 ): Promise<void> {
   // A worker that holds one of the deliveries finishes first. Then that delivery is applied once more.
-  await ctx.db.query(
-    sql`update deliveries set status = 'pending', reason = null, settled_at = null where id = any(${ids}::uuid[])`,
-  );
+  await ctx.db
+    .update(deliveries)
+    .set({ status: "pending", reason: null, settledAt: null })
+    .where(among(deliveries.id, ids));
   await enqueueDeliveries(ctx, ids);
 }
 
