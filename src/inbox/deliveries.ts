@@ -75,7 +75,7 @@ export async function listDeliveriesShown(
   return await newest(db.select(SHOWN).from(deliveries).leftJoin(repositories, IN_REPOSITORY).$dynamic(), filter);
 }
 
-const NEWEST_FIRST = [desc(deliveries.receivedAt), desc(deliveries.id)];
+const NEWEST_FIRST = [desc(deliveries.receivedAt), desc(deliveries.id)] as const;
 
 function newest<Query extends PgSelect>(query: Query, { status, event, search, since, limit }: DeliveryFilter): Query {
   const isAsked = and(

@@ -19,6 +19,7 @@ const UNCHANGING = /^new (RegExp|URL|Date)\(/;
 
 /** Other objects of a module, and why they hold no state. */
 const objects: Record<string, string> = {
+  "db/sql.ts DIALECT": "filled when it is made",
   "src/api/dialect/markdown-thread.ts markdown": "the module is a thread of its own",
   "src/api/forward/mirror-reads.ts EVERY_RIGHT": "its type is read-only",
   "src/api/forward/service-routes.ts TREE": "filled when it is made",
