@@ -1,12 +1,19 @@
-import { cp, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { cp, glob, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+/** What other people's programs import, with its types. */
+const SCHEMA = "src/schema.ts";
 
 /**
- * The entry files of the npm package: `tain`, the processes that `tain up` starts, and the demonstration's upstream.
+ * The entry files of the npm package: `tain`, the processes that `tain up` starts, the demonstration's upstream, and the
+ * schema.
  */
 const ENTRIES = [
+  SCHEMA,
   "src/cli/main.ts",
   "src/web.ts",
   "workers/main.ts",
@@ -70,7 +77,21 @@ export async function emit(directory: string): Promise<void> {
     await mkdir(dirname(target), { recursive: true });
     await (text === null ? cp(join(CHECKOUT, path), target) : writeFile(target, text));
   }
+  await declare(directory);
   for (const path of MORE) await cp(join(CHECKOUT, path), join(directory, path), { recursive: true });
+}
+
+/** Writes the types of the schema beside its modules. */
+async function declare(directory: string): Promise<void> {
+  const options = ["--ignoreConfig", "--declaration", "--emitDeclarationOnly", "--skipLibCheck", "--target", "esnext"];
+  const modules = ["--module", "nodenext", "--allowImportingTsExtensions", "--types", "node", "--rootDir", CHECKOUT];
+  const compiler = join(CHECKOUT, "node_modules/typescript/bin/tsc");
+  const args = [compiler, ...options, ...modules, "--outDir", directory, join(CHECKOUT, SCHEMA)];
+  await promisify(execFile)(process.execPath, args, { cwd: CHECKOUT });
+  for await (const path of glob("**/*.d.ts", { cwd: directory })) {
+    const text = await readFile(join(directory, path), "utf8");
+    await writeFile(join(directory, path), text.replaceAll(/(["'])(\.{1,2}\/[^"'\n]+)\.ts\1/g, "$1$2.js$1"));
+  }
 }
 
 if (import.meta.main) await emit(join(CHECKOUT, "dist"));

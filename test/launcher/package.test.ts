@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { builtinModules } from "node:module";
+import { builtinModules, stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -22,7 +22,8 @@ test("what the npm package imports are its dependencies, and what its modules na
   const files = await emitted();
   const imported = new Set(files.flatMap(({ packages }) => packages));
   const known = [...Object.keys(described.dependencies), ...builtinModules.map((name) => `node:${name}`)];
-  expect([...imported].filter((name) => !known.includes(name))).toEqual([]);
+  const packageOf = (name: string) => (/^node:/.test(name) ? name : /^(@[^/]+\/)?[^/]+/.exec(name)?.[0]) ?? name;
+  expect([...imported].filter((name) => !known.includes(packageOf(name)))).toEqual([]);
   const paths = files.map(({ path }) => path);
   for (const needed of ["src/web.ts", "src/api/description/page.css", "src/simulator/main.ts", "package.json"])
     expect(paths).toContain(needed);
@@ -56,6 +57,41 @@ test("every program of the package loads where npm puts it, and `tain` answers",
   await expect(tain("status")).rejects.toMatchObject({
     stderr: expect.stringContaining("this package was not made by `npm run package`"),
   });
+});
+
+test("a program that has the package beside it imports the mirror's schema, with the types of its rows", async () => {
+  await mkdir(join(checkout, "node_modules", ".cache"), { recursive: true });
+  const place = await mkdtemp(join(checkout, "node_modules", ".cache", "schema-"));
+  onTestFinished(() => rm(place, { recursive: true }));
+  const root = join(place, "node_modules", "tain");
+  await emit(join(root, "dist"));
+  await cp(join(checkout, "package.json"), join(root, "package.json"));
+  await writeFile(join(place, "package.json"), '{"type":"module"}');
+  const program = `
+    import { getTableName } from "drizzle-orm";
+    import { issues } from "tain/schema";
+    type Row = typeof issues.$inferSelect;
+    export const read = (row: Row): [number, string, Date | null] => [row.number, row.title, row.closedAt];
+    // @ts-expect-error No issue has such a column.
+    export const wrong = issues.colour;
+    console.log(getTableName(issues), issues.closedAt.name);`;
+  await writeFile(join(place, "program.ts"), program);
+  const compiler = join(checkout, "node_modules/typescript/bin/tsc");
+  const options = [
+    "--ignoreConfig",
+    "--strict",
+    "--noEmit",
+    "--skipLibCheck",
+    "--target",
+    "esnext",
+    "--module",
+    "nodenext",
+  ];
+  await run(process.execPath, [compiler, ...options, "--types", "node", "program.ts"], { cwd: place });
+  // Node.js takes no TypeScript below node_modules.
+  const plain = ["--input-type=module", "--eval", stripTypeScriptTypes(program)];
+  const { stdout } = await run(process.execPath, plain, { cwd: place });
+  expect(stdout).toBe("issues closed_at\n");
 });
 
 test("a package cannot be published by mistake: npm refuses before it sends anything", async () => {
