@@ -1,7 +1,9 @@
+import type { PgTable } from "drizzle-orm/pg-core";
 import type { Queries } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import * as schema from "../../schema.ts";
 
 /** The origin of the demonstration's databases. Its world is another one at each start, so no address names it. */
 export const SIMULATOR = "simulator";
@@ -11,68 +13,10 @@ export class OriginMismatchError extends Error {
   override name = "OriginMismatchError";
 }
 
-/**
- * The tables that hold upstream's content, or what was selected of it. Our own tokens, the schema's version and the
- * origin are not among them.
- */
-export const MIRROR_TABLES = [
-  "shapes",
-  "users",
-  "former_names",
-  "repositories",
-  "labels",
-  "milestones",
-  "issue_assignees",
-  "issue_labels",
-  "issues",
-  "issue_transfers",
-  "pull_requests",
-  "issue_comments",
-  "pull_request_review_comments",
-  "pull_request_reviews",
-  "check_runs",
-  "check_suites",
-  "commit_statuses",
-  "checked_commits",
-  "mirrored_lists",
-  "pull_request_commits",
-  "pull_request_files",
-  "pull_request_threads",
-  "releases",
-  "release_lists",
-  "refs",
-  "ref_lists",
-  "deliveries",
-  "events",
-  "event_log",
-  "targets",
-  "target_cursors",
-  "target_asks",
-  "target_deliveries",
-  "backfill_phases",
-  "repository_syncs",
-  "selections",
-  "refresh_marks",
-  "audits",
-  "audit_pages",
-  "sweeps",
-  "hook_checks",
-  "hook_subscriptions",
-  "upkeep",
-  "problems",
-  "graphql_sizes",
-  "upstream_lacks",
-  "writes",
-  "audit_log",
-  "validators",
-  "exclusive_work",
-  "forwarded_answers",
-  "found_changes",
-  "installations",
-  "installation_repositories",
-  "token_owners",
-  "revisions",
-] as const;
+/** The tables that hold nothing of upstream's: our own tokens, the schema's version, the history and the origin. */
+const OWN: readonly PgTable[] = [schema.apiTokens, schema.eras, schema.origin, schema.schemaMigrations];
+/** All others: upstream's content, or what was selected of it. */
+const OF_UPSTREAM: readonly PgTable[] = Object.values(schema).filter((table) => !OWN.includes(table));
 
 // Long enough for a process that was left running, since it holds each lock only for one statement.
 const LOCK_TIMEOUT = "10s";
@@ -106,8 +50,8 @@ export async function claimOrigin(
       return "claimed";
     }
     if (known === SIMULATOR) {
-      const tables = upstream === SIMULATOR ? MIRROR_TABLES : [...MIRROR_TABLES, "api_tokens"];
-      await tx.query(sql`truncate ${sql.join(tables.map(sql.identifier))}`);
+      const tables = upstream === SIMULATOR ? OF_UPSTREAM : [...OF_UPSTREAM, schema.apiTokens];
+      await tx.query(sql`truncate ${sql.join(tables)}`);
       tx.touch([PEOPLE]);
       await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${clock.now()}`);
       return "emptied";

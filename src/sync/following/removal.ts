@@ -1,6 +1,9 @@
+import type { PgTable } from "drizzle-orm/pg-core";
 import type { Database } from "../../../db/database.ts";
+import { columnsOf } from "../../../db/schema/columns.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
+import * as schema from "../../schema.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { remove } from "./state.ts";
@@ -33,43 +36,23 @@ export async function removeSelection(
   return removed.map(({ fullName }) => fullName);
 }
 
-const BY_REPOSITORY = [
-  "issue_labels",
-  "issue_assignees",
-  "issue_comments",
-  "pull_request_review_comments",
-  "pull_request_reviews",
-  "pull_requests",
-  "issues",
-  "check_runs",
-  "check_suites",
-  "commit_statuses",
-  "checked_commits",
-  "mirrored_lists",
-  "pull_request_commits",
-  "pull_request_files",
-  "pull_request_threads",
-  "releases",
-  "release_lists",
-  "refs",
-  "ref_lists",
-  "labels",
-  "milestones",
-  "backfill_phases",
-  "refresh_marks",
-  "audits",
-  "audit_pages",
-  "sweeps",
-  "hook_checks",
-  "problems",
-  "graphql_sizes",
-  "repository_syncs",
-] as const;
+/** Of a repository that is purged these rows stay: what was heard, told and done, and where the repository is found. */
+const KEPT: readonly PgTable[] = [
+  ...[schema.deliveries, schema.events, schema.foundChanges, schema.writes],
+  ...[schema.targetAsks, schema.targetCursors, schema.targetDeliveries, schema.hookSubscriptions],
+  ...[schema.formerNames, schema.issueTransfers, schema.installationRepositories, schema.revisions],
+];
+/** All other tables with rows of repositories. That a repository is mirrored is forgotten last. */
+const PURGED: readonly PgTable[] = [
+  ...Object.values(schema).filter(
+    (table) => "repository_id" in columnsOf(table) && ![...KEPT, schema.repositorySyncs].includes(table),
+  ),
+  schema.repositorySyncs,
+];
 const PURGE_BATCH = 5_000;
 
 async function purgeRepository(db: Database, repositoryId: number): Promise<void> {
-  for (const name of BY_REPOSITORY) {
-    const table = sql.identifier(name);
+  for (const table of PURGED) {
     // In batches, since one statement over millions of rows would hold its locks for minutes. A `ctid` is unique only
     // within its partition: without the repository's id, rows of other repositories would be deleted.
     for (let deleted = PURGE_BATCH; deleted === PURGE_BATCH; )
