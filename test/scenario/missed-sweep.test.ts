@@ -9,6 +9,7 @@ import { audit } from "../../src/sync/audit/audit.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { probeLists, probesFor } from "../../src/sync/catch-up/list-ends.ts";
+import { findUnheldRows } from "../../src/sync/catch-up/newest-changes.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
@@ -37,6 +38,32 @@ async function copyAll({ ctx, simulator: { world } }: TestWorld): Promise<number
   for (const { id } of listed) await backfill(ctx, { repositoryId: id }, signal);
   return listed.map(({ id }) => id);
 }
+
+test("a row whose stored time lies ahead does not pass for one that has every change", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  const [repositoryId = 0] = await copyAll(world);
+  const { db } = world.ctx;
+  const at = new Date().toISOString();
+  const [row] = await db.query<{ issue: number; pull: number; comment: number; milestone: number }>(sql`
+    select (select min(number) from issues where not is_pull_request) as issue,
+      (select min(number) from pull_requests) as pull, (select min(id)::float8 from issue_comments) as comment,
+      (select min(number) from milestones) as milestone`);
+  const shown = [
+    { r: repositoryId, kind: "issue" as const, n: row?.issue ?? 0, at },
+    { r: repositoryId, kind: "pull_request" as const, n: row?.pull ?? 0, at },
+    { r: repositoryId, kind: "issue_comment" as const, id: row?.comment ?? 0, at },
+    { r: repositoryId, kind: "milestone" as const, n: row?.milestone ?? 0, at },
+  ];
+  const unheld = async () => (await findUnheldRows(db, shown)).map(({ shown: { kind } }) => kind).sort();
+  const move = async (by: string) => {
+    for (const table of ["issues", "pull_requests", "issue_comments", "milestones"])
+      await db.query(sql`update ${sql.identifier(table)} set updated_at = ${at}::timestamptz + ${by}::interval`);
+  };
+  await move("1 second");
+  expect(await unheld()).toEqual([]);
+  await move("10 years");
+  expect(await unheld()).toEqual(["issue", "issue_comment", "milestone", "pull_request"]);
+});
 
 test("two sweeps at once are one", async () => {
   await using world = await openWorld({

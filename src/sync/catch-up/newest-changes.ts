@@ -2,6 +2,7 @@ import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Json } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
+import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import { list, nullable, object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
 
 /** The newest changes that one look shows of each list. A repository with more of them between two looks is read. */
@@ -184,6 +185,15 @@ function rowsShown({ repositoryId: r, newest }: LookedAt, until: Date): ShownRow
 /** A change moves both sides of a pull request, mostly in the same second (106 of 109 in a recorded history). */
 const SIDES_APART = sql`interval '5 seconds'`;
 
+/**
+ * Whether the row `alias` has a change of this moment. A time of its own that lies ahead, as in `orderedAt`, tells of none
+ * but itself.
+ */
+function hasChange(alias: SQL, at = sql`x.at`): SQL {
+  const ahead = sql`${alias}.seen_at + ${`${CLOCKS_APART_MS} milliseconds`}::interval`;
+  return sql`(${alias}.updated_at >= ${at} and (${alias}.updated_at <= ${ahead} or ${alias}.updated_at = x.at))`;
+}
+
 /** Whether a mark `d` asks for all of its resource. One about some keys finds no lost change of others. */
 const IS_WHOLE = sql`(d.keys is null or d.keys_at < d.asked_at)`;
 
@@ -200,19 +210,19 @@ export async function findUnheldRows(db: Queries, shown: readonly ShownRow[]): P
         at timestamptz, name text, color text, description text, open bigint, closed bigint)
       where not case x.kind
         when 'issue' then exists (select from issues i where i.repository_id = x.r and i.number = x.n
-          and i.id is not null and i.deleted_at is null and i.updated_at >= x.at)
+          and i.id is not null and i.deleted_at is null and ${hasChange(sql`i`)})
         when 'pull_request' then exists (select from pull_requests p
           join issues i on i.repository_id = p.repository_id and i.number = p.number and i.id is not null
-            and i.updated_at >= x.at - ${SIDES_APART}
+            and ${hasChange(sql`i`, sql`x.at - ${SIDES_APART}`)}
           where p.repository_id = x.r and p.number = x.n and p.id is not null and p.deleted_at is null
-            and p.updated_at >= x.at)
+            and ${hasChange(sql`p`)})
         when 'milestone' then exists (select from milestones m where m.repository_id = x.r and m.number = x.n
-          and m.deleted_at is null and m.updated_at >= x.at
+          and m.deleted_at is null and ${hasChange(sql`m`)}
           and (x.open is null or (m.open_issues = x.open and m.closed_issues = x.closed)))
         when 'issue_comment' then exists (select from issue_comments c where c.repository_id = x.r and c.id = x.id
-          and c.deleted_at is null and c.updated_at >= x.at)
+          and c.deleted_at is null and ${hasChange(sql`c`)})
         when 'review_comment' then exists (select from pull_request_review_comments c where c.repository_id = x.r
-          and c.id = x.id and c.deleted_at is null and c.updated_at >= x.at)
+          and c.id = x.id and c.deleted_at is null and ${hasChange(sql`c`)})
         else exists (select from labels l where l.repository_id = x.r and l.name = x.name and l.deleted_at is null
           and l.color = x.color and l.description is not distinct from x.description)
         end
