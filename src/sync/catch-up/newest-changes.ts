@@ -185,13 +185,16 @@ function rowsShown({ repositoryId: r, newest }: LookedAt, until: Date): ShownRow
 /** A change moves both sides of a pull request, mostly in the same second (106 of 109 in a recorded history). */
 const SIDES_APART = sql`interval '5 seconds'`;
 
+/** A time that lies so far behind the moment at which a row was seen lies ahead, as in `orderedAt`. */
+export const AHEAD = sql.script(`interval '${CLOCKS_APART_MS} milliseconds'`);
+
 /**
- * Whether the row `alias` has a change of this moment. A time of its own that lies ahead, as in `orderedAt`, tells of none
- * but itself.
+ * Whether the row `alias` has a change of this moment. A time of its own that lies ahead tells of no
+ * other.
  */
 function hasChange(alias: SQL, at = sql`x.at`): SQL {
-  const ahead = sql`${alias}.seen_at + ${`${CLOCKS_APART_MS} milliseconds`}::interval`;
-  return sql`(${alias}.updated_at >= ${at} and (${alias}.updated_at <= ${ahead} or ${alias}.updated_at = x.at))`;
+  return sql`(${alias}.updated_at >= ${at}
+    and (${alias}.updated_at <= ${alias}.seen_at + ${AHEAD} or ${alias}.updated_at = x.at))`;
 }
 
 /** Whether a mark `d` asks for all of its resource. One about some keys finds no lost change of others. */

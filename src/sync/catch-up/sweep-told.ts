@@ -17,6 +17,7 @@ import { enqueueMarks } from "../refresh/marks.ts";
 import { isInShard } from "../shards.ts";
 import { moveWatermarksBack } from "./catch-up.ts";
 import {
+  AHEAD,
   findUnheld,
   type HeldChanges,
   NEWEST_CHANGES,
@@ -282,7 +283,8 @@ async function markStale(
         "updatedAt" timestamptz, "pushedAt" timestamptz, "isArchived" boolean, "isPrivate" boolean)
       join repositories r on r.id = x.r
       where r.full_name <> x."nameWithOwner" or r.private <> x."isPrivate" or r.archived is distinct from x."isArchived"
-        or (x."updatedAt" <= ${until} and r.updated_at < x."updatedAt")
+        or (x."updatedAt" <= ${until} and (r.updated_at < x."updatedAt"
+          or (r.updated_at > r.seen_at + ${AHEAD} and r.updated_at <> x."updatedAt")))
         or (x."pushedAt" <= ${until} and r.pushed_at is distinct from x."pushedAt" and coalesce(r.pushed_at < x."pushedAt", true))`);
   const marks: Mark[] = rows.map(({ id }) => ({
     kind: "repository",
