@@ -21,6 +21,15 @@ export type FollowedState = Exclude<SyncState, "gone">;
  */
 export const MIRRORED = sql`s.state <> 'gone'`;
 
+/** Whose token somebody showed: one of ours, or one of upstream's. */
+export type TokenOf = "own" | "upstream";
+
+/** What a target hears about. */
+export type TargetScope = "repository" | "organization" | "everything";
+/** Who registered a target: a caller of the hooks API, or an operator. */
+export type TargetMadeBy = "api" | "operator";
+export type TargetContentType = "json" | "form";
+
 export type ResourceKind =
   | "user"
   | "repository"

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, foreignKey, index, integer, json, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
 import { bytea, int8, timestamptz } from "./columns.ts";
+import type { TargetContentType, TargetMadeBy, TargetScope, TokenOf } from "./states.ts";
 
 /**
  * One row is one address that events are sent to: a hook that somebody registered here, or one that an operator named.
@@ -9,11 +10,11 @@ export const targets = pgTable(
   "targets",
   {
     id: int8().primaryKey().generatedAlwaysAsIdentity(),
-    scope: text().notNull(),
+    scope: text().$type<TargetScope>().notNull(),
     scopeId: int8("scope_id").notNull(),
-    madeBy: text("made_by").notNull(),
+    madeBy: text("made_by").$type<TargetMadeBy>().notNull(),
     url: text().notNull(),
-    contentType: text("content_type").notNull(),
+    contentType: text("content_type").$type<TargetContentType>().notNull(),
     insecureSsl: boolean("insecure_ssl").notNull(),
     secret: bytea(),
     events: text().array().notNull(),
@@ -26,7 +27,7 @@ export const targets = pgTable(
     rewriteTo: text("rewrite_to"),
     installationId: int8("installation_id"),
     makerId: int8("maker_id"),
-    tokenOf: text("token_of"),
+    tokenOf: text("token_of").$type<TokenOf>(),
     token: text(),
     pausedWhy: text("paused_why"),
   },
@@ -110,8 +111,8 @@ export const targetDeliveries = pgTable(
     status: text().notNull(),
     statusCode: integer("status_code").notNull(),
     url: text().notNull(),
-    requestHeaders: json("request_headers").notNull(),
-    responseHeaders: json("response_headers").notNull(),
+    requestHeaders: json("request_headers").$type<Record<string, string>>().notNull(),
+    responseHeaders: json("response_headers").$type<Record<string, string>>().notNull(),
     responseBody: text("response_body"),
   },
   (table) => [

@@ -1,5 +1,6 @@
-import { sql } from "../../db/sql.ts";
+import { and, desc, eq, isNotNull } from "drizzle-orm";
 import type { Context } from "../context.ts";
+import { events } from "../schema.ts";
 
 /** The id of the newest delivery of an event of a repository that is still kept; null: none is. */
 export async function latestDelivery(
@@ -7,7 +8,11 @@ export async function latestDelivery(
   repositoryId: number,
   event: string,
 ): Promise<string | null> {
-  const [row] = await db.query<{ id: string }>(sql`select delivery_id as id from events
-    where repository_id = ${repositoryId} and event = ${event} and id is not null order by id desc limit 1`);
+  const [row] = await db
+    .select({ id: events.deliveryId })
+    .from(events)
+    .where(and(eq(events.repositoryId, repositoryId), eq(events.event, event), isNotNull(events.id)))
+    .orderBy(desc(events.id))
+    .limit(1);
   return row?.id ?? null;
 }

@@ -1,5 +1,6 @@
-import { sql } from "../../db/sql.ts";
+import { among, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { users } from "../schema.ts";
 import { addressFault } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
 import { listTargets, type Maker, SealedSecretError, secretOf, type Target } from "./target.ts";
@@ -80,9 +81,7 @@ async function scopeNames({ db }: Pick<Context, "db">, found: readonly Target[])
 /** The present logins of those who made targets, by their ids. */
 async function loginsOf({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
   const ids = [...new Set(found.flatMap(({ maker }) => (maker ? [maker.userId] : [])))];
-  const rows = await db.query<{ id: number; login: string }>(
-    sql`select id::float8 as id, login from users where id = any(${ids}::bigint[])`,
-  );
+  const rows = await db.select({ id: users.id, login: users.login }).from(users).where(among(users.id, ids));
   return new Map(rows.map(({ id, login }) => [id, login]));
 }
 

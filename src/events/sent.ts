@@ -1,5 +1,7 @@
+import { and, desc, eq, gt, lt, not } from "drizzle-orm";
 import { type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { targetDeliveries } from "../schema.ts";
 import { deleteInBatches } from "../work/deletion.ts";
 import type { SendOutcome } from "./post.ts";
 import type { TargetRequest } from "./request.ts";
@@ -70,28 +72,38 @@ export function noteSent(
 }
 
 /** `isAccepted` in SQL: only an answer has a status of 2xx. */
-const IS_ACCEPTED = sql`(status_code between 200 and 299)`;
+const IS_ACCEPTED = sql<boolean>`(${targetDeliveries.statusCode} between 200 and 299)`;
 /** GitHub's hooks API: 200 to 399. */
-const IS_SUCCESS = sql`(status_code between 200 and 399)`;
+const IS_SUCCESS = sql`(${targetDeliveries.statusCode} between 200 and 399)`;
 
-function isAnsweredSo(answered: Answered | null): SQL {
+function isAnsweredSo(answered: Answered | null): SQL | undefined {
   switch (answered) {
     case null:
-      return sql`true`;
+      return undefined;
     case "refused":
-      return sql`not ${IS_ACCEPTED}`;
+      return not(IS_ACCEPTED);
     case "success":
       return IS_SUCCESS;
     case "failure":
-      return sql`not ${IS_SUCCESS}`;
+      return not(IS_SUCCESS);
     default:
       throw new Error(`There is no answer ${answered satisfies never}`);
   }
 }
 
-const SENT_COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",
-  delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode",
-  ${IS_ACCEPTED} as "isAccepted"`;
+const SENT = {
+  id: targetDeliveries.id,
+  guid: targetDeliveries.guid,
+  event: targetDeliveries.event,
+  action: targetDeliveries.action,
+  repositoryId: targetDeliveries.repositoryId,
+  deliveredAt: targetDeliveries.deliveredAt,
+  redelivery: targetDeliveries.redelivery,
+  durationMs: targetDeliveries.durationMs,
+  status: targetDeliveries.status,
+  statusCode: targetDeliveries.statusCode,
+  isAccepted: IS_ACCEPTED,
+};
 
 /**
  * One target's requests, the newest first. `before`: only requests older than this one; `answered`: only requests with
@@ -102,10 +114,13 @@ export async function listSent(
   targetId: number,
   { limit, before = null, answered = null }: { limit: number; before?: number | null; answered?: Answered | null },
 ): Promise<Sent[]> {
-  return await db.query<Sent>(sql`select ${SENT_COLUMNS} from target_deliveries where target_id = ${targetId}
-      and (${before}::bigint is null or id < ${before})
-      and ${isAnsweredSo(answered)}
-    order by id desc limit ${limit}`);
+  const isOlder = before === null ? undefined : lt(targetDeliveries.id, before);
+  return await db
+    .select(SENT)
+    .from(targetDeliveries)
+    .where(and(eq(targetDeliveries.targetId, targetId), isOlder, isAnsweredSo(answered)))
+    .orderBy(desc(targetDeliveries.id))
+    .limit(limit);
 }
 
 /**
@@ -117,11 +132,12 @@ export async function pageBefore(
   targetId: number,
   { than, limit, answered = null }: { than: number; limit: number; answered?: Answered | null },
 ): Promise<{ exists: boolean; before: number | null }> {
-  const newer = await db.query<{
-    id: number;
-  }>(sql`select id::float8 as id from target_deliveries where target_id = ${targetId}
-      and id > ${than} and ${isAnsweredSo(answered)}
-    order by id limit ${limit + 1}`);
+  const newer = await db
+    .select({ id: targetDeliveries.id })
+    .from(targetDeliveries)
+    .where(and(eq(targetDeliveries.targetId, targetId), gt(targetDeliveries.id, than), isAnsweredSo(answered)))
+    .orderBy(targetDeliveries.id)
+    .limit(limit + 1);
   return { exists: newer.length > 0, before: newer[limit]?.id ?? null };
 }
 
@@ -138,10 +154,17 @@ export async function lastSent(
 }
 
 export async function findSent({ db }: Pick<Context, "db">, targetId: number, id: number): Promise<SentInFull | null> {
-  const [row] = await db.query<SentInFull>(sql`select ${SENT_COLUMNS}, url, request_headers as "requestHeaders",
-      response_headers as "responseHeaders", response_body as "responseBody",
-      sent_payload(target_id, id) as payload
-    from target_deliveries where target_id = ${targetId} and id = ${id}`);
+  const [row] = await db
+    .select({
+      ...SENT,
+      url: targetDeliveries.url,
+      requestHeaders: targetDeliveries.requestHeaders,
+      responseHeaders: targetDeliveries.responseHeaders,
+      responseBody: targetDeliveries.responseBody,
+      payload: sql<Buffer | null>`sent_payload(${targetDeliveries.targetId}, ${targetDeliveries.id})`,
+    })
+    .from(targetDeliveries)
+    .where(and(eq(targetDeliveries.targetId, targetId), eq(targetDeliveries.id, id)));
   return row ?? null;
 }
 

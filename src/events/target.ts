@@ -1,12 +1,15 @@
+import { and, eq, type InferSelectModel } from "drizzle-orm";
 import type { Queries, Transaction } from "../../db/database.ts";
+import type { TargetContentType, TargetMadeBy, TargetScope, TokenOf } from "../../db/schema/states.ts";
 import { type SQL, sql } from "../../db/sql.ts";
 import { openAny, sealNewest } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
+import { targets } from "../schema.ts";
 import { forgetCursors } from "./cursors.ts";
 
 /** Whose events a target is sent: a repository, an account or everything, by upstream's id. */
 export interface Scope {
-  kind: "repository" | "organization" | "everything";
+  kind: TargetScope;
   /** 0 for everything. */
   id: number;
 }
@@ -14,7 +17,7 @@ export interface Scope {
 /** The settings that a target's owner chooses. */
 export interface TargetConfig {
   url: string;
-  contentType: "json" | "form";
+  contentType: TargetContentType;
   insecureSsl: boolean;
   /** Null: requests are not signed. */
   secret: string | null;
@@ -28,8 +31,8 @@ export interface TargetConfig {
 /** Who registered a target, or resumed it last. */
 export interface Maker {
   userId: number;
-  /** Whose token the caller showed: one of ours, or one of upstream's. */
-  tokenOf: "own" | "upstream";
+  /** Whose token the caller showed. */
+  tokenOf: TokenOf;
   /** Names the token without revealing it. */
   token: string;
 }
@@ -38,7 +41,7 @@ export interface Maker {
 export interface Target extends Omit<TargetConfig, "secret"> {
   id: number;
   scope: Scope;
-  madeBy: "api" | "operator";
+  madeBy: TargetMadeBy;
   /** The installation that each payload names, so that the App behind the target can get its token. Null: none. */
   installationId: number | null;
   /** The encrypted secret. Null: requests are not signed. */
@@ -56,36 +59,29 @@ export interface Target extends Omit<TargetConfig, "secret"> {
   pausedWhy: string | null;
 }
 
-interface TargetRow extends Omit<Target, "id" | "scope" | "maker"> {
-  id: string;
-  scope: Scope["kind"];
-  scopeId: string;
-  makerId: number | null;
-  tokenOf: Maker["tokenOf"] | null;
-  token: string | null;
-}
-
-const TARGET_COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
-  insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, rewrite_to as "rewriteTo", installation_id::float8 as "installationId",
-  created_at as "createdAt",
-  updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem,
-  maker_id::float8 as "makerId", token_of as "tokenOf", token, paused_why as "pausedWhy"`;
-
-function targetOf({ id, scope, scopeId, makerId: userId, tokenOf, token, ...rest }: TargetRow): Target {
-  const maker = userId === null || tokenOf === null || token === null ? null : { userId, tokenOf, token };
-  return { ...rest, id: Number(id), scope: { kind: scope, id: Number(scopeId) }, maker };
+function targetOf({
+  scope: kind,
+  scopeId,
+  secret,
+  makerId,
+  tokenOf,
+  token,
+  ...rest
+}: InferSelectModel<typeof targets>): Target {
+  const maker = makerId === null || tokenOf === null || token === null ? null : { userId: makerId, tokenOf, token };
+  return { ...rest, scope: { kind, id: scopeId }, sealedSecret: secret, maker };
 }
 
 /** The targets of one scope, or all targets; the oldest first. */
 export async function listTargets({ db }: { db: Queries }, scope?: Scope): Promise<Target[]> {
-  const within = scope ? sql`where scope = ${scope.kind} and scope_id = ${scope.id}` : sql``;
-  const rows = await db.query<TargetRow>(sql`select ${TARGET_COLUMNS} from targets ${within} order by id`);
+  const isWithin = scope && and(eq(targets.scope, scope.kind), eq(targets.scopeId, scope.id));
+  const rows = await db.select().from(targets).where(isWithin).orderBy(targets.id);
   return rows.map(targetOf);
 }
 
 /** `scope`: only if it is of that one. */
 export async function findTarget({ db }: { db: Queries }, id: number, scope?: Scope): Promise<Target | null> {
-  const [row] = await db.prepared<TargetRow>(sql`select ${TARGET_COLUMNS} from targets where id = ${id}`);
+  const [row] = await db.select().from(targets).where(eq(targets.id, id)).prepare().execute();
   const target = row ? targetOf(row) : null;
   const isOf = !scope || (target?.scope.kind === scope.kind && target.scope.id === scope.id);
   return isOf ? target : null;
@@ -113,22 +109,32 @@ interface NewTarget extends TargetConfig, Pick<Target, "scope" | "madeBy"> {
 /** @throws what `require` does */
 export async function createTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
-  { scope, madeBy, installationId = null, maker = null, ...given }: NewTarget,
+  { scope, maker = null, secret, events, ...given }: NewTarget,
   require: RequireFit | null = null,
 ): Promise<Target> {
   const now = clock.now();
   return await db.transaction(async (tx) => {
     if (require) await judged(tx, scope, null, require);
-    const [row] = await tx.query<TargetRow>(sql`
-      insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, rewrite_to,
-          installation_id, created_at, updated_at, maker_id, token_of, token)
-        values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
-          ${sealSecret(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
-          ${installationId}, ${now}, ${now}, ${maker?.userId ?? null}, ${maker?.tokenOf ?? null},
-          ${maker?.token ?? null}) returning ${TARGET_COLUMNS}`);
+    const [row] = await tx
+      .insert(targets)
+      .values({
+        ...given,
+        scope: scope.kind,
+        scopeId: scope.id,
+        secret: sealSecret(config, secret),
+        events: [...events],
+        ...makerColumns(maker),
+        createdAt: now,
+        updatedAt: now,
+      })
+      .returning();
     if (!row) throw new Error("A target was not stored");
     return targetOf(row);
   });
+}
+
+function makerColumns(maker: Target["maker"]) {
+  return { makerId: maker?.userId ?? null, tokenOf: maker?.tokenOf ?? null, token: maker?.token ?? null };
 }
 
 interface Changing {
@@ -148,27 +154,27 @@ export async function changeTarget(
   change: Partial<TargetConfig>,
   { maker, require }: Changing = { maker: null, require: null },
 ): Promise<Target | null> {
-  const { url = null, contentType = null, insecureSsl = null, events = null, active = null } = change;
+  const { secret, events, ...given } = change;
   return await db.transaction(async (tx) => {
     const before = await findTarget({ db: tx }, id);
     if (!before) return null;
     if (require) await judged(tx, before.scope, id, require);
     // Cursors are locked before the target's row, as everywhere, so that no transactions deadlock.
-    const resumes = active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0;
+    const resumes =
+      given.active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0;
     if (resumes) await forgetCursors(tx, id);
-    const secret = change.secret === undefined ? sql`secret` : sql`${sealSecret(config, change.secret)}::bytea`;
-    const rewriteTo = change.rewriteTo === undefined ? sql`rewrite_to` : sql`${change.rewriteTo}`;
-    const enabled = active === true;
-    const by = resumes
-      ? sql`maker_id = ${maker?.userId ?? null}, token_of = ${maker?.tokenOf ?? null}, token = ${maker?.token ?? null},
-        paused_why = null,`
-      : sql``;
-    const [row] = await tx.query<TargetRow>(sql`update targets set url = coalesce(${url}, url),
-        content_type = coalesce(${contentType}, content_type), insecure_ssl = coalesce(${insecureSsl}::boolean, insecure_ssl),
-        secret = ${secret}, rewrite_to = ${rewriteTo}, events = coalesce(${events}::text[], events), active = coalesce(${active}::boolean, active),
-        disabled_at = case when ${enabled} then null else disabled_at end,
-        problem = case when ${enabled} then null else problem end, ${by} updated_at = ${clock.now()}
-      where id = ${id} returning ${TARGET_COLUMNS}`);
+    const [row] = await tx
+      .update(targets)
+      .set({
+        ...given,
+        ...(events && { events: [...events] }),
+        ...(secret !== undefined && { secret: sealSecret(config, secret) }),
+        ...(given.active === true && { disabledAt: null, problem: null }),
+        ...(resumes && { ...makerColumns(maker), pausedWhy: null }),
+        updatedAt: clock.now(),
+      })
+      .where(eq(targets.id, id))
+      .returning();
     return row ? targetOf(row) : null;
   });
 }
@@ -202,16 +208,18 @@ async function paused({ log }: Pick<Context, "log">, db: Queries, lapsed: SQL): 
 
 /** The active targets that a token of upstream's made. */
 export async function madeWith({ db }: { db: Queries }, token: string): Promise<{ id: number; scope: Scope }[]> {
-  const rows = await db.prepared<{ id: number; kind: Scope["kind"]; scopeId: number }>(sql`
-    select id::float8 as id, scope as kind, scope_id::float8 as "scopeId" from targets
-      where token = ${token} and token_of = 'upstream' and active`);
-  return rows.map(({ id, kind, scopeId }) => ({ id, scope: { kind, id: scopeId } }));
+  return await db
+    .select({ id: targets.id, scope: { kind: targets.scope, id: targets.scopeId } })
+    .from(targets)
+    .where(and(eq(targets.token, token), eq(targets.tokenOf, "upstream"), targets.active))
+    .prepare()
+    .execute();
 }
 
 /** Removes a target, with the record of what was sent to it. False: there is no such target. */
 export async function removeTarget({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
   // From now on no event is written for the target.
-  await db.query(sql`update targets set active = false where id = ${id}`);
+  await db.update(targets).set({ active: false }).where(eq(targets.id, id));
   return await db.transaction(async (tx) => {
     // Cursors come first, since a turn that notes a request locks in this order.
     await forgetCursors(tx, id);

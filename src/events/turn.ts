@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { and, eq, isNull } from "drizzle-orm";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { traceHeaders } from "../operations/tracing.ts";
+import { targets } from "../schema.ts";
 import { waitAfterMs } from "../work/backoff.ts";
 import { RETRIES } from "../work/retries.ts";
 import { releaseAsk, takeAsk } from "./asks.ts";
@@ -310,8 +312,10 @@ function followStep(cursor: HeldCursor, step: Step, moved: MovedCursor | undefin
 }
 
 async function disable({ db, clock, log }: TurnContext, { id }: Target, problem: string): Promise<void> {
-  await db.query(sql`update targets set disabled_at = ${clock.now()}, problem = ${problem}
-    where id = ${id} and disabled_at is null`);
+  await db
+    .update(targets)
+    .set({ disabledAt: clock.now(), problem })
+    .where(and(eq(targets.id, id), isNull(targets.disabledAt)));
   log.error({ targetId: id, problem }, "A target is disabled");
 }
 
