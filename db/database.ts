@@ -51,15 +51,15 @@ class Runner implements Queries {
   }
 
   async query<Row = Record<string, unknown>>(statement: SQL, limits?: StatementLimits): Promise<Row[]> {
-    return (await this.#run<Row>(compiled(statement), limits)).rows;
+    return (await this.run<Row>(compiled(statement), limits)).rows;
   }
 
   async prepared<Row = Record<string, unknown>>(statement: SQL, limits?: StatementLimits): Promise<Row[]> {
-    return (await this.#run<Row>({ ...compiled(statement), isNamed: true }, limits)).rows;
+    return (await this.run<Row>({ ...compiled(statement), isNamed: true }, limits)).rows;
   }
 
   async count(statement: SQL, limits?: StatementLimits): Promise<number> {
-    return (await this.#run(compiled(statement), limits)).rowCount ?? 0;
+    return (await this.run(compiled(statement), limits)).rowCount ?? 0;
   }
 
   get select() {
@@ -87,11 +87,12 @@ class Runner implements Queries {
   /** What drizzle takes for the driver's client. It calls nothing else of it. */
   #driver(): pg.Client {
     const query = ({ text, name, ...form }: pg.QueryConfig, values: readonly Value[]) =>
-      this.#run({ text, values: values.map(storable), isNamed: name !== undefined, form });
+      this.run({ text, values: values.map(storable), isNamed: name !== undefined, form });
     return { query } as Pick<pg.Client, "query"> as pg.Client;
   }
 
-  #run<Row>(statement: Statement, limits?: StatementLimits): Promise<pg.QueryResult<Row & pg.QueryResultRow>> {
+  /** Runs every statement, those that drizzle builds too. Tests watch it. */
+  run<Row>(statement: Statement, limits?: StatementLimits): Promise<pg.QueryResult<Row & pg.QueryResultRow>> {
     if (!this.#tracing?.isOn) return this.#send<Row>(statement, limits);
     const { text } = statement;
     return this.#tracing.within(

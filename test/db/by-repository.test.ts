@@ -4,25 +4,23 @@
  */
 import { expect, test, vi } from "vitest";
 import { Database } from "../../db/database.ts";
-import { compiled, sql } from "../../db/sql.ts";
+import { sql } from "../../db/sql.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { openApiWorld } from "../api/api-world.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { connectTo } from "../support/database.ts";
 
 /** What pools, connections and transactions have in common. */
-const runner: Pick<Database, "query" | "prepared" | "count"> = Object.getPrototypeOf(Database.prototype);
+const runner: Pick<Database, "run"> = Object.getPrototypeOf(Database.prototype);
 
 /** Notes the text of every statement that this process runs. */
 function noteStatements(): { texts: Set<string> } & Disposable {
-  const spies = [vi.spyOn(runner, "query"), vi.spyOn(runner, "prepared"), vi.spyOn(runner, "count")];
+  const spy = vi.spyOn(runner, "run");
   return {
     get texts() {
-      return new Set(spies.flatMap(({ mock }) => mock.calls.map(([statement]) => compiled(statement).text)));
+      return new Set(spy.mock.calls.map(([statement]) => statement.text));
     },
-    [Symbol.dispose]: () => {
-      for (const spy of spies) spy.mockRestore();
-    },
+    [Symbol.dispose]: () => spy.mockRestore(),
   };
 }
 

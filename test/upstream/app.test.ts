@@ -293,21 +293,17 @@ test("what was read before the installations changed is not remembered as what t
   let isHeld = true;
   const { db } = world.ctx;
   // Postgres' first answer is right, but comes late.
-  const late = new Proxy(db, {
-    get: (target, name) => {
-      const method = Reflect.get(target, name);
-      if (name !== "query" && name !== "prepared") return typeof method === "function" ? method.bind(target) : method;
-      return async (...asked: unknown[]) => {
-        const answer = await method.apply(target, asked);
-        if (isHeld && JSON.stringify(answer).includes("octo")) {
-          isHeld = false;
-          arrived.resolve();
-          await released.promise;
-        }
-        return answer;
-      };
-    },
-  });
+  const late = db.until(new AbortController().signal);
+  const run = late.run.bind(late);
+  late.run = async <Row>(...asked: Parameters<typeof run>) => {
+    const answer = await run<Row>(...asked);
+    if (isHeld && JSON.stringify(answer.rows).includes("octo")) {
+      isHeld = false;
+      arrived.resolve();
+      await released.promise;
+    }
+    return answer;
+  };
   const upstream = openUpstream({ ...world.ctx, db: late }, {});
   try {
     const first = upstream.get("/repositories/10", caller);
