@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, json, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
 import { int8, timestamptz } from "./columns.ts";
+import type { SyncState } from "./states.ts";
 
 /** One row is one wish of what to mirror: owner/name, or owner/*. */
 export const selections = pgTable("selections", {
@@ -17,7 +18,7 @@ export const repositorySyncs = pgTable(
   "repository_syncs",
   {
     repositoryId: int8("repository_id").primaryKey(),
-    state: text().notNull(),
+    state: text().$type<SyncState>().notNull(),
     addedAt: timestamptz("added_at").notNull(),
     backfilledAt: timestamptz("backfilled_at"),
     issuesSyncedAt: timestamptz("issues_synced_at"),
@@ -66,8 +67,8 @@ export const installations = pgTable("installations", {
   account: text().notNull(),
   accountType: text("account_type").notNull(),
   repositorySelection: text("repository_selection").notNull(),
-  permissions: json().notNull(),
-  events: json().notNull(),
+  permissions: json().$type<Record<string, string>>().notNull(),
+  events: json().$type<string[]>().notNull(),
   suspendedAt: timestamptz("suspended_at"),
   listedAt: timestamptz("listed_at"),
   toldAt: timestamptz("told_at"),

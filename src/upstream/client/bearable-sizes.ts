@@ -1,4 +1,5 @@
-import { sql } from "../../../db/sql.ts";
+import { and, eq } from "drizzle-orm";
+import { graphqlSizes } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
 import { TooHeavyError } from "./errors.ts";
 
@@ -126,9 +127,11 @@ export async function inHalves<Item, Answer>(
 }
 
 async function findLearnt(ctx: Pick<Stores, "db">, repositoryId: number, query: SizedQuery): Promise<Learnt | null> {
-  const [row] = await ctx.db.query<Learnt>(sql`
-    select size, proved, is_retreating as "isRetreating", answered, wait from graphql_sizes
-      where repository_id = ${repositoryId} and query = ${query}`);
+  const { size, proved, isRetreating, answered, wait } = graphqlSizes;
+  const [row] = await ctx.db
+    .select({ size, proved, isRetreating, answered, wait })
+    .from(graphqlSizes)
+    .where(isOf(repositoryId, query));
   return row ?? null;
 }
 
@@ -140,14 +143,17 @@ async function saveLearnt(
   learnt: Learnt | null,
 ): Promise<void> {
   if (!learnt) {
-    await db.query(sql`delete from graphql_sizes where repository_id = ${repositoryId} and query = ${query}`);
+    await db.delete(graphqlSizes).where(isOf(repositoryId, query));
     return;
   }
   const { size, proved, isRetreating, answered, wait } = learnt;
-  await db.query(sql`
-    insert into graphql_sizes (repository_id, query, size, proved, is_retreating, answered, wait, learnt_at)
-      values (${repositoryId}, ${query}, ${size}, ${proved}, ${isRetreating}, ${answered}, ${wait}, ${clock.now()})
-      on conflict (repository_id, query) do update set size = excluded.size, proved = excluded.proved,
-        is_retreating = excluded.is_retreating, answered = excluded.answered, wait = excluded.wait,
-        learnt_at = excluded.learnt_at`);
+  const set = { size, proved, isRetreating, answered, wait, learntAt: clock.now() };
+  await db
+    .insert(graphqlSizes)
+    .values({ repositoryId, query, ...set })
+    .onConflictDoUpdate({ target: [graphqlSizes.repositoryId, graphqlSizes.query], set });
+}
+
+function isOf(repositoryId: number, query: SizedQuery) {
+  return and(eq(graphqlSizes.repositoryId, repositoryId), eq(graphqlSizes.query, query));
 }

@@ -1,5 +1,7 @@
+import { and, eq, getColumns, gt, lt } from "drizzle-orm";
 import { type Database, type Queries, type Transaction, together } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { among, sql } from "../../../db/sql.ts";
+import { validators } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
 
@@ -84,32 +86,32 @@ export async function saveValidators(tx: Transaction, validators: readonly Valid
 
 /** Forgets that the page is stored: a validator of an older state must not confirm the state that replaced it. */
 export async function forgetValidators(tx: Transaction, { path }: Pick<Validator, "path">): Promise<void> {
-  await tx.query(sql`delete from validators where path = ${path}`);
+  await tx.delete(validators).where(eq(validators.path, path));
 }
 
 /** Forgets what was seen after `since`. */
 export async function forgetValidatorsSince(tx: Transaction, since: Date): Promise<void> {
-  await tx.query(sql`delete from validators where seen_at > ${since}`);
+  await tx.delete(validators).where(gt(validators.seenAt, since));
 }
 
 /** Remembers these validators alone, even if they are not the newest: the stored rows are those of their answers. */
-export async function replaceValidators(tx: Transaction, validators: readonly Validator[]): Promise<void> {
-  if (validators.length === 0) return;
-  await tx.query(sql`delete from validators where path = any(${validators.map(({ path }) => path)}::text[])`);
-  await saveValidators(tx, validators);
+export async function replaceValidators(tx: Transaction, saved: readonly Validator[]): Promise<void> {
+  if (saved.length === 0) return;
+  const paths = saved.map(({ path }) => path);
+  await tx.delete(validators).where(among(validators.path, paths));
+  await saveValidators(tx, saved);
 }
 
 /** Forgets every page whose path matches, with the wildcards of `like`. */
 export async function forgetValidatorsLike(db: Queries, paths: readonly string[]): Promise<void> {
-  await db.query(sql`delete from validators where path like any(${paths}::text[])`);
+  await db.delete(validators).where(sql`${validators.path} like any(${paths}::text[])`);
 }
+
+const { body: _, ...KNOWN } = getColumns(validators);
 
 /** The validators of each page, by credential. All are for the same, newest answer. */
 export async function findValidators(db: Database, paths: readonly string[]): Promise<Map<string, KnownValidator>[]> {
-  const rows = await db.prepared<KnownValidator>(sql`
-    select credential, path, etag, last_modified as "lastModified", next, is_full as "isFull", seen_at as "seenAt",
-        varies_by as "variesBy", used_at as "usedAt", made_for as "madeFor"
-      from validators where path = any(${paths})`);
+  const rows = await db.select(KNOWN).from(validators).where(among(validators.path, paths)).prepare().execute();
   const byPath = Map.groupBy(rows, ({ path }) => path);
   return paths.map((path) => {
     const known = byPath.get(path) ?? [];
@@ -120,8 +122,10 @@ export async function findValidators(db: Database, paths: readonly string[]): Pr
 
 /** The page as it was stored, gzipped; null when it is gone meanwhile. */
 export async function loadBody(db: Queries, { credential, path, seenAt }: KnownValidator): Promise<Buffer | null> {
-  const [row] = await db.query<{ body: Buffer | null }>(sql`
-    select body from validators where credential = ${credential} and path = ${path} and seen_at = ${seenAt}`);
+  const [row] = await db
+    .select({ body: validators.body })
+    .from(validators)
+    .where(and(eq(validators.credential, credential), eq(validators.path, path), eq(validators.seenAt, seenAt)));
   return row?.body ?? null;
 }
 
@@ -150,9 +154,10 @@ export async function touchValidator(
   now: Date,
 ): Promise<void> {
   if (now.getTime() - usedAt.getTime() < VALIDATOR_USED_MS) return;
-  await db.query(sql`
-    update validators set used_at = ${now}
-      where credential = ${credential} and path = ${path} and used_at < ${now}`);
+  await db
+    .update(validators)
+    .set({ usedAt: now })
+    .where(and(eq(validators.credential, credential), eq(validators.path, path), lt(validators.usedAt, now)));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { sql } from "../../../db/sql.ts";
+import { among } from "../../../db/sql.ts";
+import { tokenOwners } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
 import { type Installation, installationCredential, loadInstallations } from "./installations.ts";
 
@@ -52,9 +53,12 @@ async function loadOwners(
   fingerprints: readonly string[],
 ): Promise<Map<string, { ledger: string; login: string }>> {
   if (fingerprints.length < 2) return new Map();
-  const rows = await db.query<{ fingerprint: string; user_id: string; login: string }>(sql`
-    select fingerprint, user_id, login from token_owners where fingerprint = any(${fingerprints}) order by fingerprint`);
-  return new Map(rows.map((row) => [row.fingerprint, { ledger: `user-${row.user_id}`, login: row.login }]));
+  const rows = await db
+    .select()
+    .from(tokenOwners)
+    .where(among(tokenOwners.fingerprint, fingerprints))
+    .orderBy(tokenOwners.fingerprint);
+  return new Map(rows.map((row) => [row.fingerprint, { ledger: `user-${row.userId}`, login: row.login }]));
 }
 
 /** The tokens of `UPSTREAM_TOKEN`, each once, by fingerprint. Pure. */

@@ -1,5 +1,6 @@
 import type { Queries } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { among } from "../../../db/sql.ts";
+import { installationRepositories, installations } from "../../schema.ts";
 
 /** One account on which our GitHub App is installed, as upstream last showed it. */
 export interface Installation {
@@ -26,15 +27,25 @@ export function installationOf(credential: string): number | null {
 }
 
 export async function loadInstallations(db: Queries): Promise<Installation[]> {
-  return db.query<Installation>(sql`
-    select id::float8 as id, account, account_type as "accountType", repository_selection as "repositorySelection",
-        permissions, events, suspended_at as "suspendedAt" from installations order by id`);
+  return await db
+    .select({
+      id: installations.id,
+      account: installations.account,
+      accountType: installations.accountType,
+      repositorySelection: installations.repositorySelection,
+      permissions: installations.permissions,
+      events: installations.events,
+      suspendedAt: installations.suspendedAt,
+    })
+    .from(installations)
+    .orderBy(installations.id);
 }
 
 /** The installation that covers each repository, if there is one; 0 if one covered it and no longer does. */
 export async function findInstallations(db: Queries, repositoryIds: readonly number[]): Promise<Map<number, number>> {
-  const rows = await db.query<{ repository_id: string; installation_id: string }>(sql`
-    select repository_id, case when page = 0 then 0 else installation_id end as installation_id
-      from installation_repositories where repository_id = any(${repositoryIds})`);
-  return new Map(rows.map((row) => [Number(row.repository_id), Number(row.installation_id)]));
+  const rows = await db
+    .select()
+    .from(installationRepositories)
+    .where(among(installationRepositories.repositoryId, repositoryIds));
+  return new Map(rows.map(({ repositoryId, installationId, page }) => [repositoryId, page === 0 ? 0 : installationId]));
 }

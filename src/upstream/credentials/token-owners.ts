@@ -1,5 +1,7 @@
-import { sql } from "../../../db/sql.ts";
+import { and, eq } from "drizzle-orm";
+import { among, sql } from "../../../db/sql.ts";
 import { objectOf } from "../../json.ts";
+import { tokenOwners } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
@@ -15,7 +17,7 @@ export async function tokensWithoutOwner({ config, db }: TokenStores): Promise<s
   const tokens = [...parseTokens(config.upstreamTokens).keys()];
   const selected = await db.count(sql`select from selections where account_type = 'User' limit 1`);
   if (tokens.length < 2 && selected === 0) return [];
-  const rows = await db.query<{ fingerprint: string }>(sql`select fingerprint from token_owners`);
+  const rows = await db.select({ fingerprint: tokenOwners.fingerprint }).from(tokenOwners);
   const known = new Set(rows.map(({ fingerprint }) => fingerprint));
   return tokens.filter((each) => !known.has(each));
 }
@@ -26,17 +28,22 @@ export async function learnOwner(ctx: Pick<Stores, "db"> & { upstream: Upstream 
   const { id, login } = objectOf(answer.kind === "ok" ? answer.body : null);
   if (typeof id !== "number" || typeof login !== "string")
     throw new UpstreamRefusedError(404, "upstream does not say whose token this is", null);
-  await ctx.db.query(sql`
-    insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
-      on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
+  const owner = { userId: id, login };
+  await ctx.db
+    .insert(tokenOwners)
+    .values({ fingerprint: credential, ...owner })
+    .onConflictDoUpdate({ target: tokenOwners.fingerprint, set: owner });
   ctx.upstream.credentialsChanged();
 }
 
 /** One of our tokens that is the user's own, by fingerprint; null: none is known to be. */
 export async function findTokenOf({ config, db }: TokenStores, login: string): Promise<string | null> {
   const ours = [...parseTokens(config.upstreamTokens).keys()];
-  const [row] = await db.query<{ fingerprint: string }>(sql`
-    select fingerprint from token_owners where folded(login) = ${login.toLowerCase()} and fingerprint = any(${ours}::text[])
-      order by fingerprint limit 1`);
+  const [row] = await db
+    .select({ fingerprint: tokenOwners.fingerprint })
+    .from(tokenOwners)
+    .where(and(eq(sql`folded(${tokenOwners.login})`, login.toLowerCase()), among(tokenOwners.fingerprint, ours)))
+    .orderBy(tokenOwners.fingerprint)
+    .limit(1);
   return row?.fingerprint ?? null;
 }
