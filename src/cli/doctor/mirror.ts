@@ -1,9 +1,10 @@
-import { sql } from "../../../db/sql.ts";
+import { eq } from "drizzle-orm";
 import { askReplicas } from "../../api/replicas.ts";
 import type { Context } from "../../context.ts";
 import { findListedTargets } from "../../events/listed-targets.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../../health/status.ts";
 import { countTroubled } from "../../inbox/deliveries.ts";
+import { problems } from "../../schema.ts";
 import { counted, plain, spanOf } from "../output.ts";
 import { type Finding, Findings, firstNames } from "./finding.ts";
 
@@ -21,8 +22,11 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
     () => null,
     () => askReplicas(ctx),
   );
-  const selections = await ctx.db.query<SelectionRow>(sql`
-    select key as pattern, problem from problems where task = 'select' order by key`);
+  const selections = await ctx.db
+    .select({ pattern: problems.key, problem: problems.problem })
+    .from(problems)
+    .where(eq(problems.task, "select"))
+    .orderBy(problems.key);
   const upstream = new Findings("upstream");
   for (const problem of status.problems)
     upstream.warning("upstream-fails", problem, "Mend what upstream says, or wait: it is tried again");

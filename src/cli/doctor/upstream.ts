@@ -1,6 +1,7 @@
-import { MIRRORED } from "../../../db/schema/states.ts";
+import { and, eq, isNotNull, ne } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { repositories, repositorySyncs } from "../../schema.ts";
 import { UpstreamRefusedError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { reportToken, type TokenReport } from "../../upstream/credentials/token-report.ts";
 import { counted } from "../output.ts";
@@ -45,8 +46,10 @@ function seenFinding(asked: number, mirrored: number, tokens: number): Finding {
 }
 
 async function repositoriesToSee({ db }: Context): Promise<{ nodeId: string; fullName: string }[]> {
-  return await db.query(sql`
-    select r.node_id as "nodeId", r.full_name as "fullName"
-      from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${MIRRORED} and r.node_id is not null order by folded(r.full_name)`);
+  return await db
+    .select({ nodeId: sql<string>`${repositories.nodeId}`, fullName: repositories.fullName })
+    .from(repositories)
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
+    .where(and(ne(repositorySyncs.state, "gone"), isNotNull(repositories.nodeId)))
+    .orderBy(sql`folded(${repositories.fullName})`);
 }

@@ -1,7 +1,8 @@
-import { MIRRORED } from "../../../db/schema/states.ts";
+import { eq, ne } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
+import { repositories, repositorySyncs } from "../../schema.ts";
 import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -17,10 +18,16 @@ export interface MirroredName {
 
 /** The mirrored repositories, in any state of their copy. */
 export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<MirroredName[]> {
-  return await db.query(sql`
-    select r.id::float8 as id, split_part(r.full_name, '/', 1) as owner, r.name
-      from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${MIRRORED} order by folded(r.full_name)`);
+  return await db
+    .select({
+      id: repositories.id,
+      owner: sql<string>`split_part(${repositories.fullName}, '/', 1)`,
+      name: repositories.name,
+    })
+    .from(repositories)
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
+    .where(ne(repositorySyncs.state, "gone"))
+    .orderBy(sql`folded(${repositories.fullName})`);
 }
 
 /**

@@ -1,8 +1,9 @@
-import { sql } from "../../../db/sql.ts";
+import { and, eq } from "drizzle-orm";
 import type { MirrorPart } from "../../config/parts.ts";
 import { parts } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../../failure.ts";
+import { problems } from "../../schema.ts";
 import { selectParts } from "../../sync/following/parts.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
@@ -78,12 +79,14 @@ function readParts(text: string | undefined): MirrorPart[] | null {
 }
 
 async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null): Promise<Added[]> {
-  const rows = await ctx.db.query<{ problem: string | null }>(sql`
-    select problem from problems where task = 'select' and key = ${pattern}`);
+  const [failure] = await ctx.db
+    .select({ problem: problems.problem })
+    .from(problems)
+    .where(and(eq(problems.task, "select"), eq(problems.key, pattern)));
   const matches = await findMatches(ctx, pattern);
   if (matches.length === 0) {
     const problem =
-      rows[0]?.problem ??
+      failure?.problem ??
       (pattern.endsWith("/*") ? "upstream shows no repositories of this owner" : "upstream says nothing of it");
     return [{ pattern, repository: null, id: null, state: null, webhook: "none", problem }];
   }
@@ -98,7 +101,7 @@ async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null
       id,
       state,
       webhook,
-      problem: problem ?? refusal ?? rows[0]?.problem ?? null,
+      problem: problem ?? refusal ?? failure?.problem ?? null,
     });
   }
   return reports;

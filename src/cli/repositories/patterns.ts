@@ -1,7 +1,9 @@
+import { eq } from "drizzle-orm";
 import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { isPattern } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
+import { formerNames, repositories, repositorySyncs } from "../../schema.ts";
 import { UsageError } from "../command.ts";
 
 /** The words in lower case, each once. @throws UsageError for a word that is no pattern, or if there are no words */
@@ -31,13 +33,20 @@ export interface MatchedRepository {
 /** The repositories that a pattern names, by present or former names; also those that are mirrored no more. */
 export async function findMatches({ db }: Pick<Context, "db">, pattern: string): Promise<MatchedRepository[]> {
   const condition = pattern.endsWith("/*")
-    ? sql`folded(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`
-    : sql`(folded(r.full_name) = ${pattern}
-        or exists (select from former_names f where f.repository_id = r.id and f.full_name = ${pattern}))`;
-  return await db.query(sql`
-    select r.id::float8 as id, r.full_name as "fullName", s.state, s.problem
-      from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${condition} order by folded(r.full_name)`);
+    ? sql`folded(split_part(${repositories.fullName}, '/', 1)) = split_part(${pattern}, '/', 1)`
+    : sql`(folded(${repositories.fullName}) = ${pattern} or exists (select from ${formerNames}
+        where ${formerNames.repositoryId} = ${repositories.id} and ${formerNames.fullName} = ${pattern}))`;
+  return await db
+    .select({
+      id: repositories.id,
+      fullName: repositories.fullName,
+      state: repositorySyncs.state,
+      problem: repositorySyncs.problem,
+    })
+    .from(repositories)
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
+    .where(condition)
+    .orderBy(sql`folded(${repositories.fullName})`);
 }
 
 function hintOf(word: string): string {

@@ -1,5 +1,5 @@
-import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { selections } from "../../schema.ts";
 import { removeSelection } from "../../sync/following/removal.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
@@ -37,7 +37,7 @@ async function runRemove({ words, flags, env, resources, within }: Given, output
 
   const removed: Removed[] = [];
   for (const pattern of patterns) {
-    const wasWished = (await selections(ctx)).includes(pattern);
+    const wasWished = (await selectedPatterns(ctx)).includes(pattern);
     const repositories = await removeSelection(ctx, pattern, { purge });
     const warning = ctx.config.repositories.includes(pattern)
       ? `REPOSITORIES still names ${pattern}: take it out there, or it is mirrored again within seconds`
@@ -61,7 +61,7 @@ async function runRemove({ words, flags, env, resources, within }: Given, output
 
 /** A single repository cannot be removed while its whole owner is selected: that selection would bring it back. */
 async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise<void> {
-  const selected = [...(await selections(ctx)), ...ctx.config.repositories];
+  const selected = [...(await selectedPatterns(ctx)), ...ctx.config.repositories];
   for (const pattern of patterns) {
     const all = `${pattern.split("/")[0]}/*`;
     if (pattern === all || !selected.includes(all) || patterns.includes(all)) continue;
@@ -71,7 +71,7 @@ async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise
   }
 }
 
-async function selections({ db }: Pick<Context, "db">): Promise<string[]> {
-  const rows = await db.query<{ pattern: string }>(sql`select pattern from selections`);
+async function selectedPatterns({ db }: Pick<Context, "db">): Promise<string[]> {
+  const rows = await db.select({ pattern: selections.pattern }).from(selections);
   return rows.map(({ pattern }) => pattern);
 }
