@@ -1,8 +1,10 @@
+import { count, min } from "drizzle-orm";
 import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
 import { queueCounts } from "../queues/counts.ts";
+import { problems, repositorySyncs } from "../schema.ts";
 import type { QuotaReport } from "../upstream/quota/report.ts";
 
 type FleetContext = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
@@ -136,10 +138,11 @@ interface MirrorRows {
 
 async function readMirror(db: FleetContext["db"], now: Date): Promise<MirrorRows> {
   const [states, failing, targets, [waiting]] = await Promise.all([
-    db.query<StateRow>(sql`
-      select state, count(*)::int as count, min(confirmed_at) as oldest from repository_syncs group by state`),
-    db.query<{ task: string; count: number }>(sql`
-      select task, count(*)::int as count from problems group by task`),
+    db
+      .select({ state: repositorySyncs.state, count: count(), oldest: min(repositorySyncs.confirmedAt) })
+      .from(repositorySyncs)
+      .groupBy(repositorySyncs.state),
+    db.select({ task: problems.task, count: count() }).from(problems).groupBy(problems.task),
     db.query<{ state: string; count: number }>(sql`
       select case when disabled_at is not null then 'disabled' when active then 'on' else 'off' end as state,
         count(*)::int as count from targets group by 1`),
