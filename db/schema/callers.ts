@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, json, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
 import { bytea, int8, timestamptz } from "./columns.ts";
+import type { TokenOf, WriteOutcome } from "./states.ts";
 
 /** One row is one token of our own, which a caller of the read API shows. */
 export const apiTokens = pgTable(
@@ -66,14 +67,14 @@ export const writes = pgTable(
     id: int8().primaryKey().generatedAlwaysAsIdentity(),
     begunAt: timestamptz("begun_at").notNull(),
     endedAt: timestamptz("ended_at"),
-    tokenOf: text("token_of").notNull(),
+    tokenOf: text("token_of").$type<TokenOf>().notNull(),
     token: text().notNull(),
     userId: int8("user_id").notNull(),
     method: text().notNull(),
     route: text(),
     path: text().notNull(),
     repositoryId: int8("repository_id"),
-    outcome: text().default("unknown").notNull(),
+    outcome: text().$type<WriteOutcome>().default("unknown").notNull(),
     status: integer(),
     requestId: text("request_id").notNull(),
     upstreamRequestId: text("upstream_request_id"),

@@ -24,6 +24,9 @@ export const MIRRORED = sql`s.state <> 'gone'`;
 /** Whose token somebody showed: one of ours, or one of upstream's. */
 export type TokenOf = "own" | "upstream";
 
+/** What is known of a write: upstream's answer, that upstream has seen nothing of it, or neither. */
+export type WriteOutcome = "answered" | "unsent" | "unknown";
+
 /** What a target hears about. */
 export type TargetScope = "repository" | "organization" | "everything";
 /** Who registered a target: a caller of the hooks API, or an operator. */

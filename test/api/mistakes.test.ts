@@ -23,7 +23,7 @@ test.each([
   const fails = () => Promise.reject(failure);
   const ctx = {
     config,
-    db: { prepared: fails, query: fails },
+    db: { prepared: fails, query: fails, update: () => ({ set: () => ({ where: fails }) }) },
     upstream: { getWritten: fails },
     mirror: { repositories: { at: fails } },
     clock: { now: () => now },
@@ -44,7 +44,7 @@ test.each([
     body: null,
   });
   const context = { ctx, caller, requestId: "r" } as unknown as ConstructorParameters<typeof WriteRecord>[0];
-  await new WriteRecord(context, "1").end();
+  await new WriteRecord(context, 1).end();
 
   const away = new UpstreamUnavailableError("away", "unreachable");
   const forwarded = {

@@ -1,10 +1,12 @@
 import { hash as digestOf } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { eq } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { networkOf } from "../../http/addresses.ts";
 import type { Fields } from "../../json.ts";
+import { apiTokens } from "../../schema.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
@@ -330,7 +332,9 @@ export class ApiTokens {
     known.usedAt = now.getTime();
     this.#lastUses.set(hash, now.getTime());
     const write: Promise<void> = this.#ctx.db
-      .query(sql`update api_tokens set last_used_at = ${now} where hash = ${hash}`)
+      .update(apiTokens)
+      .set({ lastUsedAt: now })
+      .where(eq(apiTokens.hash, hash))
       .then(
         () => {},
         (error: unknown) => this.#ctx.log.warn({ err: error }, "The last use of a token could not be noted"),

@@ -1,6 +1,8 @@
-import { sql } from "../../../db/sql.ts";
+import { and, isNotNull, not } from "drizzle-orm";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { madeWith, pauseTargets } from "../../events/target.ts";
+import { repositories } from "../../schema.ts";
 import type { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { ASKED_AT_ONCE, askPermissions, type RepositoryPermission, type RepositoryRights } from "./upstream-rights.ts";
@@ -36,9 +38,10 @@ export async function pauseOfLostRights(
   const made = await madeWith(parts, fingerprint(token));
   const repositoryIds = made.flatMap(({ scope }) => (scope.kind === "repository" ? [scope.id] : []));
   if (repositoryIds.length === 0) return;
-  const rows = await parts.db.query<{ id: number; nodeId: string }>(sql`
-    select id::float8 as id, node_id as "nodeId" from repositories
-      where id = any(${repositoryIds}::bigint[]) and not private and node_id is not null`);
+  const rows = await parts.db
+    .select({ id: repositories.id, nodeId: sql<string>`${repositories.nodeId}` })
+    .from(repositories)
+    .where(and(among(repositories.id, repositoryIds), not(repositories.private), isNotNull(repositories.nodeId)));
   const open = new Map<number, RepositoryPermission>();
   for (let at = 0; at < rows.length; at += ASKED_AT_ONCE)
     for (const [id, level] of await askPermissions(parts, token, rows.slice(at, at + ASKED_AT_ONCE)))

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { apiTokens } from "../../schema.ts";
 import { hashOf, idOfHash } from "./caller.ts";
 import type { Permission } from "./permissions.ts";
 
@@ -40,11 +41,17 @@ export async function createApiToken(
   },
 ): Promise<string> {
   const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
-  await db.query(sql`
-    insert into api_tokens (hash, user_id, can_write, permissions, created_at, repository_ids, owner_ids, hourly_limit,
-        expires_at)
-      values (${hashOf(token)}, ${userId}, ${canWrite && permissions === null}, ${permissions}, ${clock.now()},
-        ${scope?.repositoryIds ?? null}, ${scope?.ownerIds ?? null}, ${hourlyLimit}, ${expiresAt})`);
+  await db.insert(apiTokens).values({
+    hash: hashOf(token),
+    userId,
+    canWrite: canWrite && permissions === null,
+    permissions: permissions && [...permissions],
+    createdAt: clock.now(),
+    repositoryIds: scope && [...scope.repositoryIds],
+    ownerIds: scope && [...scope.ownerIds],
+    hourlyLimit,
+    expiresAt,
+  });
   return token;
 }
 

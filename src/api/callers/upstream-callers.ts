@@ -1,5 +1,5 @@
+import { eq } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
-import { sql } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
@@ -7,6 +7,7 @@ import { ONES_OWN } from "../../mirror/documents.ts";
 import type { Sight } from "../../mirror/read/repositories.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
+import { users } from "../../schema.ts";
 import { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
@@ -232,7 +233,7 @@ export class UpstreamCallers {
   /** Makes sure that the mirror can show the caller: it stores what upstream shows of them to everybody. */
   async #introduce(userId: number, profile: string | null): Promise<void> {
     if (profile === null) return;
-    const rows = await this.#ctx.db.query(sql`select from users where id = ${userId}`);
+    const rows = await this.#ctx.db.select({ id: users.id }).from(users).where(eq(users.id, userId));
     if (rows.length > 0) return;
     const all = parsedAnswer(profile);
     const known = Object.fromEntries(Object.entries(all ?? {}).filter(([key]) => !ONES_OWN.test(key)));

@@ -1,7 +1,8 @@
-import { MIRRORED } from "../../../db/schema/states.ts";
+import { and, eq, isNotNull, isNull, ne } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf } from "../../json.ts";
+import { repositories, repositorySyncs } from "../../schema.ts";
 import { messageOf } from "../../upstream/client/answer.ts";
 import type { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
@@ -43,19 +44,28 @@ export async function askRights(
   { db, clock, upstream }: Pick<Context, "db" | "clock"> & { upstream: Pick<UpstreamAsCaller["identity"], "graphql"> },
   token: string,
 ): Promise<Map<number, RepositoryRights>> {
-  const rows = await db.query<{ id: string; node_id: string }>(sql`
-    select r.id, r.node_id from repositories r
-      join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
-      where r.private and r.deleted_at is null and r.node_id is not null order by r.id`);
+  const rows = await db
+    .select({ id: repositories.id, nodeId: sql<string>`${repositories.nodeId}` })
+    .from(repositories)
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
+    .where(
+      and(
+        ne(repositorySyncs.state, "gone"),
+        repositories.private,
+        isNull(repositories.deletedAt),
+        isNotNull(repositories.nodeId),
+      ),
+    )
+    .orderBy(repositories.id);
   const rights = new Map<number, RepositoryRights>();
   for (let at = 0; at < rows.length; at += ASKED_AT_ONCE) {
     const some = rows.slice(at, at + ASKED_AT_ONCE);
-    const ids = some.map(({ node_id }) => node_id);
+    const ids = some.map(({ nodeId }) => nodeId);
     const answer = await upstream.graphql({ token, query: QUERY, variables: { ids } });
     const [metadata = [], issues = [], pulls = []] = nodesOf(answer, ["metadata", "issues", "pulls"], clock.now());
     for (const [index, { id }] of some.entries()) {
       if (![metadata[index], issues[index], pulls[index]].some((node) => node != null)) continue;
-      rights.set(Number(id), {
+      rights.set(id, {
         permission: permissionOf(metadata[index]),
         issues: objectOf(issues[index]).issues != null,
         pulls: objectOf(pulls[index]).pullRequests != null,

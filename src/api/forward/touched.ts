@@ -1,9 +1,11 @@
+import { eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import { decoded } from "../../http/server.ts";
 import { type Fields, isObject } from "../../json.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
 import { type RefName, refNameOf } from "../../mirror/store/refs.ts";
+import { repositories } from "../../schema.ts";
 import { JsonBoundError, parseSent } from "../../sent-json.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
@@ -120,9 +122,10 @@ async function refsMovedBy(
 }
 
 async function defaultBranch(db: ApiContext["db"], repositoryId: number): Promise<string | null> {
-  const [row] = await db.query<{ name: string | null }>(
-    sql`select default_branch as name from repositories where id = ${repositoryId}`,
-  );
+  const [row] = await db
+    .select({ name: repositories.defaultBranch })
+    .from(repositories)
+    .where(eq(repositories.id, repositoryId));
   return row?.name ?? null;
 }
 

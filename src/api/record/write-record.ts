@@ -1,6 +1,8 @@
+import { eq } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { levelOf } from "../../failure.ts";
+import { writes } from "../../schema.ts";
 import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
 import type { User } from "../callers/permissions.ts";
@@ -26,11 +28,11 @@ export interface RecordedWrite {
 /** One row of `writes`. It is stored before anything is sent, so that a crash leaves it behind as unknown. */
 export class WriteRecord {
   readonly #context: WriteContext;
-  readonly #id: string;
+  readonly #id: number;
   #answer: { status: number; requestId: string | null } | null = null;
   #isUnsent = false;
 
-  constructor(context: WriteContext, id: string) {
+  constructor(context: WriteContext, id: number) {
     this.#context = context;
     this.#id = id;
   }
@@ -49,9 +51,10 @@ export class WriteRecord {
   async store(queries: Queries): Promise<void> {
     const { status, requestId } = this.#answer ?? { status: null, requestId: null };
     const outcome = status !== null ? "answered" : this.#isUnsent ? "unsent" : "unknown";
-    await queries.query(sql`
-      update writes set ended_at = ${this.#context.ctx.clock.now()}, outcome = ${outcome}, status = ${status},
-        upstream_request_id = ${requestId} where id = ${this.#id}`);
+    await queries
+      .update(writes)
+      .set({ endedAt: this.#context.ctx.clock.now(), outcome, status, upstreamRequestId: requestId })
+      .where(eq(writes.id, this.#id));
   }
 
   /** The same by itself. If that fails the row goes on to say "unknown", and the caller's answer is not lost. */
@@ -73,11 +76,20 @@ export async function beginRecord(
   const { ctx, caller, requestId } = context;
   const [bare = ""] = path.split("?");
   const token = caller.by.of === "own" ? caller.by.token.id : caller.by.fingerprint;
-  const repository = repositoryId === null ? repositoryAt(bare) : sql`${repositoryId}::bigint`;
-  const [row] = await ctx.db.query<{ id: string }>(sql`
-    insert into writes (begun_at, token_of, token, user_id, method, route, path, repository_id, request_id)
-      values (${ctx.clock.now()}, ${caller.by.of}, ${token}, ${caller.userId}, ${method}, ${route}, ${bare},
-        ${repository}, ${requestId}) returning id`);
+  const [row] = await ctx.db
+    .insert(writes)
+    .values({
+      begunAt: ctx.clock.now(),
+      tokenOf: caller.by.of,
+      token,
+      userId: caller.userId,
+      method,
+      route,
+      path: bare,
+      repositoryId: repositoryId ?? repositoryAt(bare),
+      requestId,
+    })
+    .returning({ id: writes.id });
   if (!row) throw new Error("A write's row was made and has no id");
   return new WriteRecord(context, row.id);
 }

@@ -1,5 +1,8 @@
-import { escapeLike, sql } from "../../../db/sql.ts";
+import { and, desc, eq, gte, or } from "drizzle-orm";
+import type { TokenOf, WriteOutcome } from "../../../db/schema/states.ts";
+import { among, escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { repositories, users, writes } from "../../schema.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
 import { apiTokenId } from "../callers/tokens.ts";
@@ -10,7 +13,7 @@ export interface ListedWrite {
   begunAt: Date;
   /** Null: it is under way, or its process ended first. */
   endedAt: Date | null;
-  tokenOf: "own" | "upstream";
+  tokenOf: TokenOf;
   /** The id of one of our tokens, or the fingerprint of one of upstream's. */
   token: string;
   userId: number;
@@ -23,7 +26,7 @@ export interface ListedWrite {
   repositoryId: number | null;
   /** As it is called now. */
   repository: string | null;
-  outcome: "answered" | "unsent" | "unknown";
+  outcome: WriteOutcome;
   status: number | null;
   requestId: string;
   upstreamRequestId: string | null;
@@ -43,23 +46,43 @@ export async function listWrites(
   { db }: Pick<Context, "db">,
   { since, token, repository, limit }: WriteFilter,
 ): Promise<ListedWrite[]> {
-  const conditions = [
-    ...(since === undefined ? [] : [sql`w.begun_at >= ${since}`]),
-    ...(token === undefined ? [] : [sql`(w.token = any(${tokenNames(token)}) or folded(u.login) = folded(${token}))`]),
-    ...(repository === undefined
-      ? []
-      : [
-          sql`(folded(r.full_name) = folded(${repository})
-            or folded(w.path || '/') like folded(${`/repos/${escapeLike(repository)}/%`}))`,
-        ]),
-  ];
-  return await db.query(sql`
-    select w.id::text, w.begun_at as "begunAt", w.ended_at as "endedAt", w.token_of as "tokenOf", w.token,
-        w.user_id::float8 as "userId", u.login, w.method, w.route, w.path, w.repository_id::float8 as "repositoryId",
-        r.full_name as repository, w.outcome, w.status, w.request_id as "requestId",
-        w.upstream_request_id as "upstreamRequestId"
-      from writes w left join users u on u.id = w.user_id left join repositories r on r.id = w.repository_id
-      where ${sql.and(conditions)} order by w.begun_at desc, w.id desc limit ${limit}`);
+  const isSince = since && gte(writes.begunAt, since);
+  const isOfToken =
+    token === undefined
+      ? undefined
+      : or(among(writes.token, tokenNames(token)), sql`folded(${users.login}) = folded(${token})`);
+  const isOfRepository =
+    repository === undefined
+      ? undefined
+      : or(
+          sql`folded(${repositories.fullName}) = folded(${repository})`,
+          sql`folded(${writes.path} || '/') like folded(${`/repos/${escapeLike(repository)}/%`})`,
+        );
+  return await db
+    .select({
+      id: sql<string>`${writes.id}::text`,
+      begunAt: writes.begunAt,
+      endedAt: writes.endedAt,
+      tokenOf: writes.tokenOf,
+      token: writes.token,
+      userId: writes.userId,
+      login: users.login,
+      method: writes.method,
+      route: writes.route,
+      path: writes.path,
+      repositoryId: writes.repositoryId,
+      repository: repositories.fullName,
+      outcome: writes.outcome,
+      status: writes.status,
+      requestId: writes.requestId,
+      upstreamRequestId: writes.upstreamRequestId,
+    })
+    .from(writes)
+    .leftJoin(users, eq(users.id, writes.userId))
+    .leftJoin(repositories, eq(repositories.id, writes.repositoryId))
+    .where(and(isSince, isOfToken, isOfRepository))
+    .orderBy(desc(writes.begunAt), desc(writes.id))
+    .limit(limit);
 }
 
 /** A person may have the token at hand, and not its name. */
