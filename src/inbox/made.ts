@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Transaction } from "../../db/database.ts";
-import { sql } from "../../db/sql.ts";
+import { deliveries } from "../schema.ts";
 import { MADE_HOOK } from "./inbox.ts";
 
 /** A webhook of our own, made of a change for which upstream sent none. */
@@ -20,10 +20,23 @@ export async function keepMade(tx: Transaction, made: readonly MadeDelivery[], a
   const ids: string[] = [];
   // Stored one after the other, so that their ids grow in order.
   for (const { event, action, repositoryId, foundAt, payload } of made) {
-    const [row] = await tx.prepared<{ id: string }>(sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, payload, status, received_at, settled_at, is_made)
-        values (${MADE_HOOK}, ${randomUUID()}, ${event}, ${action}, ${repositoryId}, ${payload}, 'applied', ${foundAt}, ${at}, true)
-        returning id`);
+    const [row] = await tx
+      .insert(deliveries)
+      .values({
+        hookId: MADE_HOOK,
+        guid: randomUUID(),
+        event,
+        action,
+        repositoryId,
+        payload,
+        status: "applied",
+        receivedAt: foundAt,
+        settledAt: at,
+        isMade: true,
+      })
+      .returning({ id: deliveries.id })
+      .prepare()
+      .execute();
     if (row) ids.push(row.id);
   }
   return ids;
