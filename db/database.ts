@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
+import { DrizzleQueryError, type EmptyRelations } from "drizzle-orm";
 import { NodePgDatabase } from "drizzle-orm/node-postgres";
 import { NodePgSession } from "drizzle-orm/node-postgres/session";
+import type { PreparedQueryConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
 import type { Lane } from "./replica.ts";
@@ -36,6 +38,21 @@ interface Statement {
   isNamed?: boolean;
   /** In which form the driver answers its rows. */
   form?: Partial<pg.QueryArrayConfig>;
+}
+
+/** Fails as all other statements do. Drizzle's own error has the statement for its message, and the reason as its cause. */
+class Session extends NodePgSession<EmptyRelations> {
+  override prepareQuery<T extends PreparedQueryConfig>(
+    ...asked: Parameters<NodePgSession<EmptyRelations>["prepareQuery"]>
+  ) {
+    const prepared = super.prepareQuery<T>(...asked);
+    const execute = prepared.execute.bind(prepared);
+    prepared.execute = (values) =>
+      execute(values).catch((error: unknown) => {
+        throw error instanceof DrizzleQueryError ? error.cause : error;
+      });
+    return prepared;
+  }
 }
 
 class Runner implements Queries {
@@ -80,7 +97,7 @@ class Runner implements Queries {
 
   /** Drizzle builds the statement and reads its rows; it is run as all others are. */
   #built<Name extends keyof Builders>(name: Name): Builders[Name] {
-    this.#builders ??= new NodePgDatabase(DIALECT, new NodePgSession(this.#driver(), DIALECT, {}), {});
+    this.#builders ??= new NodePgDatabase(DIALECT, new Session(this.#driver(), DIALECT, {}), {});
     return this.#builders[name].bind(this.#builders) as Builders[Name];
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type Database, openDatabase, type Queries, together } from "../../db/database.ts";
+import { formerNames as formerNamesTable } from "../../db/schema/following.ts";
 import { Pieces, sql } from "../../db/sql.ts";
 import { openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
@@ -28,6 +29,16 @@ test("statements answer rows, or how many they answer or change", async () => {
     { full_name: "octo/a" },
   ]);
   expect(await db.count(sql`select from former_names where repository_id = ${1}`)).toBe(0);
+});
+
+test("a statement that drizzle builds fails with Postgres' own words, as all others do", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  const twice = [1, 1].map((repositoryId) => ({ fullName: "octo/a", repositoryId }));
+  await expect(db.insert(formerNamesTable).values(twice)).rejects.toMatchObject({
+    code: "23505",
+    message: expect.stringMatching(/^duplicate key value/),
+  });
 });
 
 test("a prepared statement is planned once per connection, another one not at all", async () => {
