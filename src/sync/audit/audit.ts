@@ -1,3 +1,4 @@
+import { and, eq, isNull, lt } from "drizzle-orm";
 import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
@@ -6,6 +7,7 @@ import { reasonOf } from "../../failure.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
+import { auditPages, audits } from "../../schema.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
@@ -117,19 +119,26 @@ async function beginOrResume(
   repository: MirroredRepository,
   { repair, anew = false }: Pick<AuditInput, "repair" | "anew">,
 ): Promise<AuditRun> {
-  const [stopped] = await ctx.db.query<Omit<AuditRun, "repository">>(sql`
-    select started_at as "startedAt", repair, phase, cursor, report from audits
-      where repository_id = ${repository.id} and finished_at is null and repair = ${repair}`);
+  const [stopped] = await ctx.db
+    .select({
+      startedAt: audits.startedAt,
+      repair: audits.repair,
+      phase: sql<AuditPhase>`${audits.phase}`,
+      cursor: audits.cursor,
+      report: sql<AuditReport>`${audits.report}`,
+    })
+    .from(audits)
+    .where(and(eq(audits.repositoryId, repository.id), isNull(audits.finishedAt), eq(audits.repair, repair)));
   if (!anew && stopped) return { repository, ...stopped, report: reportOf(stopped.report) };
   const startedAt = ctx.clock.now();
   const report = newReport(repository.fullName, startedAt, repair);
   const phase = AUDIT_PHASES[0];
+  const begun = { repair, startedAt, finishedAt: null, phase, cursor: null, report };
   await whileMirrored(ctx, repository, (tx) =>
-    tx.query(sql`
-      insert into audits (repository_id, repair, started_at, phase, report)
-        values (${repository.id}, ${repair}, ${startedAt}, ${phase}, ${JSON.stringify(report)})
-        on conflict (repository_id) do update set repair = excluded.repair, started_at = excluded.started_at,
-          finished_at = null, phase = excluded.phase, cursor = null, report = excluded.report`),
+    tx
+      .insert(audits)
+      .values({ repositoryId: repository.id, ...begun })
+      .onConflictDoUpdate({ target: audits.repositoryId, set: begun }),
   );
   return { repository, startedAt, repair, phase, cursor: null, report };
 }
@@ -190,8 +199,11 @@ async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<v
 /** The rows of a kind that were on no page. */
 async function auditUnmetRows(ctx: Context, run: AuditRun, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
   const { repository, repair, startedAt } = run;
-  await ctx.db.query(sql`
-    delete from audit_pages where repository_id = ${repository.id} and kind = ${kind} and walked_at < ${startedAt}`);
+  await ctx.db
+    .delete(auditPages)
+    .where(
+      and(eq(auditPages.repositoryId, repository.id), eq(auditPages.kind, kind), lt(auditPages.walkedAt, startedAt)),
+    );
   const unmet = await findUnmet(ctx, repository, kind, startedAt);
   const drift: Drift[] = [];
   if (kind === "label") {

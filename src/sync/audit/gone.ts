@@ -1,3 +1,4 @@
+import { and, eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, wholeOf } from "../../json.ts";
@@ -9,6 +10,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { overruling, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
+import { issues } from "../../schema.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { MILESTONE_COUNTS } from "../deliveries/events.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -85,13 +87,13 @@ export async function auditUnmet(
 async function marksForCounts({ db, clock }: Context, { repositoryId, key }: ResourceKey): Promise<Mark[]> {
   const askedAt = clock.now();
   const when = { askedAt, notBefore: afterLag(askedAt) };
-  const rows = await db.query<{ milestone: number }>(sql`
-    select milestone_id::float8 as milestone from issues
-      where repository_id = ${repositoryId} and number = ${key} and milestone_id is not null`);
-  const milestones = rows.map(({ milestone }): Mark => {
-    return { kind: "milestone", repositoryId, key: milestone, keys: MILESTONE_COUNTS, ...when };
-  });
-  return [{ kind: "repository", repositoryId: 0, key: repositoryId, ...when }, ...milestones];
+  const repository: Mark = { kind: "repository", repositoryId: 0, key: repositoryId, ...when };
+  const [issue] = await db
+    .select({ milestoneId: issues.milestoneId })
+    .from(issues)
+    .where(and(eq(issues.repositoryId, repositoryId), eq(issues.number, key)));
+  if (issue?.milestoneId == null) return [repository];
+  return [repository, { kind: "milestone", repositoryId, key: issue.milestoneId, keys: MILESTONE_COUNTS, ...when }];
 }
 
 /**

@@ -1,6 +1,7 @@
-import { MIRRORED } from "../../../db/schema/states.ts";
+import { desc, eq, ne } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { audits, repositories, repositorySyncs } from "../../schema.ts";
 import { type AuditReport, type Drift, driftCount, reportOf } from "./report.ts";
 
 /** How many differences are listed. The audit's report has all of them. */
@@ -25,20 +26,22 @@ export interface ListedAudit {
 
 /** Audits that found something come first, then the newest. */
 export async function listAudits({ db }: Pick<Context, "db">, limit: number): Promise<ListedAudit[]> {
-  const rows = await db.query<{
-    repository: string;
-    startedAt: Date;
-    finishedAt: Date | null;
-    repair: boolean;
-    report: AuditReport;
-  }>(sql`
-    select r.full_name as repository, a.started_at as "startedAt", a.finished_at as "finishedAt", a.repair, a.report
-      from audits a join repositories r on r.id = a.repository_id join repository_syncs s on s.repository_id = a.repository_id
-      where ${MIRRORED}
-      order by a.report->>'counts' = '{}', a.started_at desc limit ${limit}`);
-  return rows.map(({ report, repair, ...rest }) => ({
+  const rows = await db
+    .select({
+      repository: repositories.fullName,
+      startedAt: audits.startedAt,
+      finishedAt: audits.finishedAt,
+      repaired: audits.repair,
+      report: sql<AuditReport>`${audits.report}`,
+    })
+    .from(audits)
+    .innerJoin(repositories, eq(repositories.id, audits.repositoryId))
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, audits.repositoryId))
+    .where(ne(repositorySyncs.state, "gone"))
+    .orderBy(sql`${audits.report} ->> 'counts' = '{}'`, desc(audits.startedAt))
+    .limit(limit);
+  return rows.map(({ report, ...rest }) => ({
     ...rest,
-    repaired: repair,
     resources: report.resources,
     notCompared: reportOf(report).notCompared,
     found: driftCount(report),

@@ -1,11 +1,12 @@
+import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Kind, ResourceKey } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { afterLag, type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, overruling, requireList } from "../../mirror/store/observation.ts";
+import { auditPages } from "../../schema.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -139,13 +140,13 @@ async function findProven(
   kind: Kind,
   path: string,
 ): Promise<KnownPage | null> {
-  const [known] = await ctx.db.query<{ keys: string[]; fingerprint: string | null }>(sql`
-    select keys, fingerprint from audit_pages
-      where repository_id = ${repository.id} and kind = ${kind} and path = ${path}`);
+  const [known] = await ctx.db
+    .select({ keys: auditPages.keys, fingerprint: auditPages.fingerprint })
+    .from(auditPages)
+    .where(and(eq(auditPages.repositoryId, repository.id), eq(auditPages.kind, kind), eq(auditPages.path, path)));
   if (!known || known.fingerprint === null) return null;
-  const keys = known.keys.map(Number);
-  const now = await fingerprintOf(ctx.db, repository.id, kind, keys);
-  return now === known.fingerprint ? { keys, fingerprint: now } : null;
+  const now = await fingerprintOf(ctx.db, repository.id, kind, known.keys);
+  return now === known.fingerprint ? known : null;
 }
 
 async function savePage(
@@ -153,11 +154,10 @@ async function savePage(
   repositoryId: number,
   kind: Kind,
   path: string,
-  { keys, fingerprint, walkedAt }: KnownPage & { walkedAt: Date },
+  page: KnownPage & { walkedAt: Date },
 ): Promise<void> {
-  await tx.query(sql`
-    insert into audit_pages (repository_id, kind, path, keys, fingerprint, walked_at)
-      values (${repositoryId}, ${kind}, ${path}, ${keys}, ${fingerprint}, ${walkedAt})
-      on conflict (repository_id, kind, path) do update
-        set keys = excluded.keys, fingerprint = excluded.fingerprint, walked_at = excluded.walked_at`);
+  await tx
+    .insert(auditPages)
+    .values({ repositoryId, kind, path, ...page })
+    .onConflictDoUpdate({ target: [auditPages.repositoryId, auditPages.kind, auditPages.path], set: page });
 }

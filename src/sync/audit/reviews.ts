@@ -1,4 +1,5 @@
-import { sql } from "../../../db/sql.ts";
+import { and, eq, gt, isNotNull, isNull } from "drizzle-orm";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -6,6 +7,7 @@ import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { overruling, type Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
+import { pullRequestReviews, pullRequests } from "../../schema.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { auditThreads } from "../lists/thread-states.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
@@ -104,10 +106,19 @@ async function auditByRest(
   after: number,
   auditing: Auditing,
 ): Promise<AuditedPage> {
-  const rows = await ctx.db.query<{ number: number }>(sql`
-    select number from pull_requests
-      where repository_id = ${repository.id} and id is not null and deleted_at is null and number > ${after}
-      order by number limit ${AUDITED_A_STEP}`);
+  const rows = await ctx.db
+    .select({ number: pullRequests.number })
+    .from(pullRequests)
+    .where(
+      and(
+        eq(pullRequests.repositoryId, repository.id),
+        isNotNull(pullRequests.id),
+        isNull(pullRequests.deletedAt),
+        gt(pullRequests.number, after),
+      ),
+    )
+    .orderBy(pullRequests.number)
+    .limit(AUDITED_A_STEP);
   const numbers = rows.map(({ number }) => number);
   const met = new Set<number>();
   const drift: Drift[] = [];
@@ -192,10 +203,18 @@ function auditPlace(cursor: string | null): PullsPlace | RestPlace {
  */
 async function beingComputed(ctx: Context, repository: MirroredRepository, seen: Seen[]): Promise<Set<number>> {
   const unknown = seen.filter((one) => one.kind === "pull_request" && one.fields.mergeable === null);
-  const rows = await ctx.db.query<{ number: number }>(sql`
-    select number from pull_requests
-      where repository_id = ${repository.id} and number = any(${unknown.map((one) => one.key)})
-        and state = 'open' and mergeable is not null`);
+  const numbers = unknown.map((one) => one.key);
+  const rows = await ctx.db
+    .select({ number: pullRequests.number })
+    .from(pullRequests)
+    .where(
+      and(
+        eq(pullRequests.repositoryId, repository.id),
+        among(pullRequests.number, numbers),
+        eq(pullRequests.state, "open"),
+        isNotNull(pullRequests.mergeable),
+      ),
+    );
   return new Set(rows.map((row) => row.number));
 }
 
@@ -217,9 +236,16 @@ async function reviewsUnder(
   numbers: readonly number[],
   startedAt: Date,
 ): Promise<number[]> {
-  const rows = await ctx.db.query<{ id: string }>(sql`
-    select id from pull_request_reviews
-      where repository_id = ${repository.id} and pull_number = any(${numbers}) and deleted_at is null
-        and ${seenBefore(sql`seen_at`, { readAt: startedAt, now: ctx.clock.now() })}`);
-  return rows.map((row) => Number(row.id));
+  const rows = await ctx.db
+    .select({ id: pullRequestReviews.id })
+    .from(pullRequestReviews)
+    .where(
+      and(
+        eq(pullRequestReviews.repositoryId, repository.id),
+        among(pullRequestReviews.pullNumber, numbers),
+        isNull(pullRequestReviews.deletedAt),
+        seenBefore(sql`${pullRequestReviews.seenAt}`, { readAt: startedAt, now: ctx.clock.now() }),
+      ),
+    );
+  return rows.map((row) => row.id);
 }
