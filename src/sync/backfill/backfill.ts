@@ -1,8 +1,10 @@
+import { and, eq, gt, isNotNull } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { backfillPhases, repositorySyncs } from "../../schema.ts";
 import { nullable, object, type Read, whole } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { endOrPause } from "../following/pause.ts";
@@ -146,10 +148,15 @@ async function beginBackfill(
         on conflict do nothing`);
     await move(tx, repository.id, { from: FOLLOWED, to: "backfilling" });
     if (followedSince) return;
-    await tx.query(sql`
-      update repository_syncs set issues_synced_at = ${upstreamNow}, comments_synced_at = ${upstreamNow},
-          review_comments_synced_at = ${upstreamNow}, pulls_synced_at = ${upstreamNow}
-        where repository_id = ${repository.id}`);
+    await tx
+      .update(repositorySyncs)
+      .set({
+        issuesSyncedAt: upstreamNow,
+        commentsSyncedAt: upstreamNow,
+        reviewCommentsSyncedAt: upstreamNow,
+        pullsSyncedAt: upstreamNow,
+      })
+      .where(eq(repositorySyncs.repositoryId, repository.id));
   });
 }
 
@@ -159,10 +166,17 @@ async function beginBackfill(
  */
 async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Date | null> {
   const since = new Date(ctx.clock.now().getTime() - FOLLOWED_MS);
-  const [followed] = await ctx.db.query<{ at: Date }>(sql`
-    select pulls_synced_at as at from repository_syncs
-      where repository_id = ${repositoryId} and backfilled_at is not null and confirmed_at > ${since}`);
-  return followed ? new Date(followed.at.getTime() - OVERLAP_MS) : null;
+  const [followed] = await ctx.db
+    .select({ at: repositorySyncs.pullsSyncedAt })
+    .from(repositorySyncs)
+    .where(
+      and(
+        eq(repositorySyncs.repositoryId, repositoryId),
+        isNotNull(repositorySyncs.backfilledAt),
+        gt(repositorySyncs.confirmedAt, since),
+      ),
+    );
+  return followed?.at ? new Date(followed.at.getTime() - OVERLAP_MS) : null;
 }
 
 const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
@@ -227,10 +241,16 @@ async function runPhase(
   phase: Phase,
   signal: AbortSignal,
 ): Promise<void> {
-  const [row] = await ctx.db.query<{ cursor: string | null; place: string | null; finished_at: Date | null }>(sql`
-    select cursor, window_place as place, finished_at from backfill_phases where repository_id = ${repository.id} and phase = ${phase}`);
+  const [row] = await ctx.db
+    .select({
+      cursor: backfillPhases.cursor,
+      place: backfillPhases.windowPlace,
+      finishedAt: backfillPhases.finishedAt,
+    })
+    .from(backfillPhases)
+    .where(and(eq(backfillPhases.repositoryId, repository.id), eq(backfillPhases.phase, phase)));
   if (!row) throw begunAnew(repository);
-  if (row.finished_at) return;
+  if (row.finishedAt) return;
   for (let cursor: string | null = resumedCursor(row), isLast = false; !isLast; ) {
     await giveWay(ctx, signal);
     await mayGoOn(ctx, repository, { job: JOB, signal });

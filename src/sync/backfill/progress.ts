@@ -1,9 +1,11 @@
+import { eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import { backfillPhases } from "../../schema.ts";
 
 /** Forgets how far the repository's backfill came, so that the next one reads every page again (conditionally). */
 export async function forgetProgress(tx: Transaction, repositoryId: number): Promise<void> {
-  await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+  await tx.delete(backfillPhases).where(eq(backfillPhases.repositoryId, repositoryId));
 }
 
 /** Lets a backfill read the details of all pull requests, unless it has read them to the end. */

@@ -1,10 +1,11 @@
+import { and, count, eq, gt, gte, isNotNull, isNull, type SQL } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForTies, mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
+import { pullRequests } from "../../schema.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
@@ -78,10 +79,12 @@ async function backfillChanged(
   signal: AbortSignal,
   remember: RememberStep,
 ): Promise<boolean> {
-  const rows = await ctx.db.query<{ number: number }>(sql`
-    select number from pull_requests
-      where repository_id = ${repository.id} and id is not null and deleted_at is null and updated_at >= ${changedSince}
-      order by number limit ${MOST_CHANGED + 1}`);
+  const rows = await ctx.db
+    .select({ number: pullRequests.number })
+    .from(pullRequests)
+    .where(and(isShownOf(repository), gte(pullRequests.updatedAt, new Date(changedSince))))
+    .orderBy(pullRequests.number)
+    .limit(MOST_CHANGED + 1);
   if (rows.length > MOST_CHANGED) return false;
   const numbers = rows.map((row) => row.number);
   await fetchAndStorePullDetails(ctx, repository, numbers, "backfill", signal);
@@ -146,10 +149,12 @@ async function backfillByRest(
   after: number,
   remember: RememberStep,
 ): Promise<string> {
-  const rows = await ctx.db.query<{ number: number }>(sql`
-    select number from pull_requests
-      where repository_id = ${repository.id} and id is not null and deleted_at is null and number > ${after}
-      order by number limit ${PULLS_A_STEP}`);
+  const rows = await ctx.db
+    .select({ number: pullRequests.number })
+    .from(pullRequests)
+    .where(and(isShownOf(repository), gt(pullRequests.number, after)))
+    .orderBy(pullRequests.number)
+    .limit(PULLS_A_STEP);
   const numbers = rows.map((row) => row.number);
   await fetchAndStorePullsByRest(ctx, repository, numbers, "backfill");
   const last = numbers.at(-1);
@@ -190,10 +195,13 @@ async function backfillPullsPage(
 }
 
 async function countPulls(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<number> {
-  const rows = await ctx.db.query<{ count: number }>(sql`
-    select count(*)::int as count from pull_requests
-      where repository_id = ${repository.id} and id is not null and deleted_at is null`);
+  const rows = await ctx.db.select({ count: count() }).from(pullRequests).where(isShownOf(repository));
   return rows[0]?.count ?? 0;
+}
+
+/** The pull requests of the repository that the mirror shows. */
+function isShownOf({ id }: MirroredRepository): SQL | undefined {
+  return and(eq(pullRequests.repositoryId, id), isNotNull(pullRequests.id), isNull(pullRequests.deletedAt));
 }
 
 /** As text for the cursor column. */
