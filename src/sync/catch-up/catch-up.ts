@@ -1,3 +1,4 @@
+import { eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
@@ -6,6 +7,7 @@ import type { Kind } from "../../kinds/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
+import { repositorySyncs } from "../../schema.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { forgetValidators, saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { restartReviews } from "../backfill/progress.ts";
@@ -186,9 +188,11 @@ async function backfillMissing(ctx: Context, repositoryId: number): Promise<void
 }
 
 async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
-  const rows = await ctx.db.query<{ backfilled_at: Date | null }>(sql`
-    select backfilled_at from repository_syncs where repository_id = ${repositoryId}`);
-  return rows[0]?.backfilled_at != null;
+  const [sync] = await ctx.db
+    .select({ backfilledAt: repositorySyncs.backfilledAt })
+    .from(repositorySyncs)
+    .where(eq(repositorySyncs.repositoryId, repositoryId));
+  return sync?.backfilledAt != null;
 }
 
 async function followWhole(

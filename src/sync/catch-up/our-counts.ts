@@ -1,6 +1,8 @@
+import { eq } from "drizzle-orm";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
+import { sweeps } from "../../schema.ts";
 import type { OurCounts } from "./list-ends.ts";
 
 /**
@@ -24,11 +26,11 @@ export async function countAndStoreOurs(
     select array[count(*) filter (where ${isSettled}), count(*)]::int[] from ${sql.identifier(table)}
       where repository_id = ${repositoryId} and deleted_at is null ${more})`;
   type Pair = [settled: number, all: number];
-  const [row] = await db.query<Record<keyof OurCounts, Pair> & { revision: string | null }>(sql`
+  const [row] = await db.query<Record<keyof OurCounts, Pair> & { revision: number | null }>(sql`
     select ${count("labels")} as labels, ${count("milestones")} as milestones,
       ${count("issues", sql`and id is not null`)} as issues, ${count("issue_comments")} as comments,
       ${count("pull_request_review_comments")} as "reviewComments",
-      (select revision from revisions where repository_id = ${repositoryId}) as revision`);
+      (select revision::float8 from revisions where repository_id = ${repositoryId}) as revision`);
   if (!row) throw new Error("Postgres answered no row to a question for one");
   const { revision, ...pairs } = row;
   const { labels, milestones, issues, comments, reviewComments } = pairs;
@@ -41,7 +43,9 @@ export async function countAndStoreOurs(
   };
   // While some rows are not settled, the counts will soon grow without a change. Such counts belong to no revision.
   const keptAt = Object.values(pairs).every(([settled, all]) => settled === all) ? revision : null;
-  await db.query(sql`
-    update sweeps set ours = ${JSON.stringify(ours)}, ours_revision = ${keptAt} where repository_id = ${repositoryId}`);
+  await db
+    .update(sweeps)
+    .set({ ours: JSON.stringify(ours), oursRevision: keptAt })
+    .where(eq(sweeps.repositoryId, repositoryId));
   return ours;
 }

@@ -1,8 +1,9 @@
 import type { Transaction } from "../../../db/database.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { among, type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { sweeps } from "../../schema.ts";
 import type { End } from "./list-ends.ts";
 
 /** The values by which a sweep sees that a repository has changed. */
@@ -64,7 +65,7 @@ export function isSuspected({ clock }: Pick<Context, "clock">): SQL {
 
 /** Puts repositories under suspicion: webhooks of theirs were lost. */
 export async function suspect(tx: Transaction, ids: readonly number[], now: Date): Promise<void> {
-  await tx.query(sql`update sweeps set untold_at = ${now} where repository_id = any(${ids}::bigint[])`);
+  await tx.update(sweeps).set({ untoldAt: now }).where(among(sweeps.repositoryId, ids));
 }
 
 /** Puts those of the repositories under suspicion that have changed since these moments without any webhook. */

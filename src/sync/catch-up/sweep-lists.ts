@@ -1,9 +1,11 @@
+import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
+import { repositorySyncs, sweeps } from "../../schema.ts";
 import { saveValidators } from "../../upstream/conditional/validators.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { credentialGroups } from "../problems/groups.ts";
@@ -136,8 +138,7 @@ async function storeLooks(
         where w.repository_id = x.id`);
     // Failed repositories count as asked too. Otherwise they would come first in every sweep.
     const lost = failed.map(({ repositoryId }) => repositoryId);
-    if (lost.length > 0)
-      await tx.query(sql`update sweeps set swept_at = ${askedAt} where repository_id = any(${lost}::bigint[])`);
+    if (lost.length > 0) await tx.update(sweeps).set({ sweptAt: askedAt }).where(among(sweeps.repositoryId, lost));
     await confirm(
       tx,
       looks
@@ -159,8 +160,10 @@ async function storeLooks(
 /** The ends of all lists are as the mirror holds them. */
 async function confirm(tx: Transaction, held: readonly DueLists[], askedAt: Date): Promise<void> {
   const ids = held.filter(({ isTold }) => !isTold).map(({ repositoryId }) => repositoryId);
-  await tx.query(sql`update repository_syncs set confirmed_at = greatest(confirmed_at, ${askedAt})
-    where repository_id = any(${ids}::bigint[]) and state = 'live'`);
+  await tx
+    .update(repositorySyncs)
+    .set({ confirmedAt: sql`greatest(${repositorySyncs.confirmedAt}, ${askedAt})` })
+    .where(and(among(repositorySyncs.repositoryId, ids), eq(repositorySyncs.state, "live")));
 }
 
 async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due">> {

@@ -1,11 +1,13 @@
+import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, parseStored, wholeOf } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
 import { type Mark, storeMarks } from "../../mirror/store/marks.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
+import { repositorySyncs, sweeps } from "../../schema.ts";
 import { inHalves } from "../../upstream/client/bearable-sizes.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { asSent, list, nullable } from "../../upstream/client/field-readers.ts";
@@ -192,10 +194,8 @@ async function storeToldLooks(
         where w.repository_id = x.id`);
     // Those that upstream did not show count as asked, too. Otherwise they would be asked about in each sweep.
     const unshown = asked.filter(({ id }) => !found.has(id)).map(({ id }) => id);
-    await tx.query(sql`update sweeps set shown_at = ${askedAt} where repository_id = any(${unshown}::bigint[])`);
-    await tx.query(
-      sql`update sweeps set shown = null, changed_at = ${now} where repository_id = any(${absent}::bigint[])`,
-    );
+    await tx.update(sweeps).set({ shownAt: askedAt }).where(among(sweeps.repositoryId, unshown));
+    await tx.update(sweeps).set({ shown: null, changedAt: now }).where(among(sweeps.repositoryId, absent));
     await moveWatermarksBack(
       tx,
       verdicts
@@ -262,10 +262,14 @@ async function confirmHeld(
   { askedAt, until }: { askedAt: Date; until: Date },
 ): Promise<void> {
   const settledMs = toldUntil(askedAt);
-  await tx.query(sql`
-    update repository_syncs set confirmed_at = greatest(confirmed_at, ${settledMs}),
-        issues_synced_at = greatest(issues_synced_at, ${until}), pulls_synced_at = greatest(pulls_synced_at, ${until})
-      where repository_id = any(${ids}::bigint[]) and state = 'live'`);
+  await tx
+    .update(repositorySyncs)
+    .set({
+      confirmedAt: sql`greatest(${repositorySyncs.confirmedAt}, ${settledMs})`,
+      issuesSyncedAt: sql`greatest(${repositorySyncs.issuesSyncedAt}, ${until})`,
+      pullsSyncedAt: sql`greatest(${repositorySyncs.pullsSyncedAt}, ${until})`,
+    })
+    .where(and(among(repositorySyncs.repositoryId, ids), eq(repositorySyncs.state, "live")));
 }
 
 /** Marks the repositories whose own row is older than what upstream shows of it. */

@@ -1,9 +1,11 @@
+import { count, eq } from "drizzle-orm";
 import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueCatchUps } from "../../queues/queues.ts";
+import { repositorySyncs } from "../../schema.ts";
 import { rests } from "../problems/problems.ts";
 import { isInShard, REPOSITORIES_A_SHARD, WHOLE } from "../shards.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
@@ -61,8 +63,7 @@ async function asksMilestones({ db, config }: Context, shard: Shard, largeFleet:
   if (config.appId !== null) return false;
   // The number of shards already tells the size of the fleet.
   if (shard.of > 1) return shard.of * REPOSITORIES_A_SHARD >= largeFleet;
-  const rows = await db.query<{ live: number }>(sql`
-    select count(*)::int as live from repository_syncs where state = 'live'`);
+  const rows = await db.select({ live: count() }).from(repositorySyncs).where(eq(repositorySyncs.state, "live"));
   return (rows[0]?.live ?? 0) >= largeFleet;
 }
 
