@@ -1,7 +1,9 @@
+import { eq } from "drizzle-orm";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { repositorySyncs } from "../../schema.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { isDueSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -84,8 +86,10 @@ export async function settleHeads(
           from json_to_recordset(${sql.json(stored)}) as x(sha text, "isSame" boolean) order by x.sha
         on conflict (repository_id, sha) do update set read_at = excluded.read_at`);
     if (areAll)
-      await tx.query(sql`
-      update repository_syncs set checks_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
+      await tx
+        .update(repositorySyncs)
+        .set({ checksConfirmedAt: startedAt })
+        .where(eq(repositorySyncs.repositoryId, repository.id));
     tx.touch([repository.id]);
     return settled.filter(({ isSame }) => !isSame).map(({ sha }) => sha);
   });

@@ -1,9 +1,11 @@
+import { and, eq, ne } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { nextRound } from "../../mirror/store/marks.ts";
+import { checkedCommits } from "../../schema.ts";
 import { NotYetError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -80,9 +82,10 @@ async function fetchAndStoreHead(
 /** Takes back that the head's checks are all known: upstream may be hiding them. */
 async function noteAbsent(ctx: Context, repository: MirroredRepository, sha: string): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
-    await tx.query(sql`
-      update checked_commits set read_at = null, suites_read_at = null
-        where repository_id = ${repository.id} and sha = ${sha}`);
+    await tx
+      .update(checkedCommits)
+      .set({ readAt: null, suitesReadAt: null })
+      .where(and(eq(checkedCommits.repositoryId, repository.id), eq(checkedCommits.sha, sha)));
     tx.touch([repository.id]);
   });
 }
@@ -132,11 +135,13 @@ async function fetchAndStoreDefaultHead(
 
 /** Replaces the head of the default branch. */
 async function noteDefaultHead(tx: Transaction, { id }: MirroredRepository, sha: string, heardAt: Date): Promise<void> {
-  await tx.query(sql`
-    insert into checked_commits (repository_id, sha, is_default_head, heard_at) values (${id}, ${sha}, true, ${heardAt})
-    on conflict (repository_id, sha) do update set is_default_head = true`);
-  await tx.query(sql`
-    update checked_commits set is_default_head = false
-      where repository_id = ${id} and sha <> ${sha} and is_default_head`);
+  await tx
+    .insert(checkedCommits)
+    .values({ repositoryId: id, sha, isDefaultHead: true, heardAt })
+    .onConflictDoUpdate({ target: [checkedCommits.repositoryId, checkedCommits.sha], set: { isDefaultHead: true } });
+  await tx
+    .update(checkedCommits)
+    .set({ isDefaultHead: false })
+    .where(and(eq(checkedCommits.repositoryId, id), ne(checkedCommits.sha, sha), checkedCommits.isDefaultHead));
   tx.touch([id]);
 }
