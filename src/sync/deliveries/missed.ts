@@ -1,10 +1,12 @@
+import { and, eq, gt } from "drizzle-orm";
 import { alone } from "../../../db/alone.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { among, type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { requireList } from "../../mirror/store/observation.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueCatchUps } from "../../queues/queues.ts";
+import { hookChecks, installationRepositories, installations, repositorySyncs, upkeep } from "../../schema.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
@@ -84,9 +86,7 @@ async function checkHooks(ctx: Context, shard: Shard, signal: AbortSignal | unde
         total.asked += value.asked;
       }
       const asked = [...done.map(({ item }) => item), ...failed].map(({ repositoryId }) => repositoryId);
-      await ctx.db.query(
-        sql`update hook_checks set asked_at = ${ctx.clock.now()} where repository_id = any(${asked}::bigint[])`,
-      );
+      await ctx.db.update(hookChecks).set({ askedAt: ctx.clock.now() }).where(among(hookChecks.repositoryId, asked));
     },
   });
   if (total.missed > 0) ctx.log.warn(total, "Webhooks were missed");
@@ -144,9 +144,11 @@ async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
 async function noteHooks(ctx: Context): Promise<void> {
   const now = ctx.clock.now();
   await ctx.db.transaction(async (tx) => {
-    const [looked] = await tx.query<{ until: Date }>(
-      sql`select done_until as until from upkeep where task = 'hooks' for update`,
-    );
+    const [looked] = await tx
+      .select({ until: upkeep.doneUntil })
+      .from(upkeep)
+      .where(eq(upkeep.task, "hooks"))
+      .for("update");
     const since = looked ? looked.until.getTime() - COMMITTED_MS : now.getTime() - LISTED_MS;
     await tx.query(sql`
       insert into hook_checks (repository_id, hook_id)
@@ -155,16 +157,20 @@ async function noteHooks(ctx: Context): Promise<void> {
             -- Of other holders' hooks a repository's list shows none.
             and d.signer_type is distinct from 'organization' and d.signer_type is distinct from 'integration'
         on conflict (repository_id, hook_id) do nothing`);
-    await tx.query(sql`insert into upkeep (task, done_until) values ('hooks', ${now})
-      on conflict (task) do update set done_until = excluded.done_until`);
+    await tx
+      .insert(upkeep)
+      .values({ task: "hooks", doneUntil: now })
+      .onConflictDoUpdate({ target: upkeep.task, set: { doneUntil: now } });
   });
 }
 
 /** To ask in vain costs a request each time, for each repository. */
 async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void> {
-  await ctx.db.query(sql`insert into hook_checks (repository_id, hook_id, checked_until)
-    values (${repositoryId}, ${NO_HOOK}, ${ctx.clock.now()})
-    on conflict (repository_id, hook_id) do update set checked_until = excluded.checked_until`);
+  const checkedUntil = ctx.clock.now();
+  await ctx.db
+    .insert(hookChecks)
+    .values({ repositoryId, hookId: NO_HOOK, checkedUntil })
+    .onConflictDoUpdate({ target: [hookChecks.repositoryId, hookChecks.hookId], set: { checkedUntil } });
 }
 
 /** A hook that never reached us is known by its address. Null: none has ours, or we may not see the hooks. */
@@ -204,10 +210,16 @@ async function checkSent(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
   const missed = attempts.length + beyond.count;
   const until = new Date(upstreamNow.getTime() - SETTLED_MS);
   await ctx.db.transaction(async (tx) => {
-    await tx.query(sql`insert into hook_checks (repository_id, hook_id, checked_until, missed)
-      values (${hook.repositoryId}, ${hook.hookId}, ${until}, ${missed})
-      on conflict (repository_id, hook_id) do update set checked_until = greatest(hook_checks.checked_until, excluded.checked_until),
-        missed = hook_checks.missed + excluded.missed`);
+    await tx
+      .insert(hookChecks)
+      .values({ repositoryId: hook.repositoryId, hookId: hook.hookId, checkedUntil: until, missed })
+      .onConflictDoUpdate({
+        target: [hookChecks.repositoryId, hookChecks.hookId],
+        set: {
+          checkedUntil: sql`greatest(${hookChecks.checkedUntil}, ${until})`,
+          missed: sql`${hookChecks.missed} + ${missed}`,
+        },
+      });
     const untold =
       hook.repositoryId === APP_HOOK
         ? [...new Set([...namedIn(attempts), ...beyond.named])]
@@ -217,8 +229,7 @@ async function checkSent(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
     if (untold.length > 0) await suspect(tx, untold, ctx.clock.now());
     // Installations are read from upstream at the next look, even if the missing delivery does not come again.
     const isOfInstallations = attempts.some(([newest]) => newest?.event.startsWith("installation")) || beyond.count > 0;
-    if (hook.repositoryId === APP_HOOK && isOfInstallations)
-      await tx.query(sql`update installations set listed_at = null`);
+    if (hook.repositoryId === APP_HOOK && isOfInstallations) await tx.update(installations).set({ listedAt: null });
     // A stored validator would turn the next read into a 304, so none is stored while a delivery is missing or on its
     // way.
     if (isSettled && missed === 0 && validator) await saveValidator(tx, validator);
@@ -257,9 +268,12 @@ async function concerned(
   isLost: boolean,
 ): Promise<number[]> {
   if (hook.repositoryId !== APP_HOOK) return named === "all" || isLost ? [hook.repositoryId] : [];
-  const isConcerned = named === "all" ? sql`true` : sql`s.repository_id = any(${[...named]}::bigint[])`;
-  const rows = await ctx.db.query<{ repository_id: string }>(sql`
-    select s.repository_id from repository_syncs s join installation_repositories i using (repository_id)
-      where s.state = 'live' and i.page > 0 and ${isConcerned} order by s.repository_id`);
-  return rows.map(({ repository_id }) => Number(repository_id));
+  const isConcerned = named === "all" ? undefined : among(repositorySyncs.repositoryId, [...named]);
+  const rows = await ctx.db
+    .select({ id: repositorySyncs.repositoryId })
+    .from(repositorySyncs)
+    .innerJoin(installationRepositories, eq(installationRepositories.repositoryId, repositorySyncs.repositoryId))
+    .where(and(eq(repositorySyncs.state, "live"), gt(installationRepositories.page, 0), isConcerned))
+    .orderBy(repositorySyncs.repositoryId);
+  return rows.map(({ id }) => id);
 }
