@@ -1,7 +1,8 @@
-import { desc, eq, ne } from "drizzle-orm";
+import { desc, eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { audits, repositories, repositorySyncs } from "../../schema.ts";
+import { IS_MIRRORED } from "../following/state.ts";
 import { type AuditReport, type Drift, driftCount, reportOf } from "./report.ts";
 
 /** How many differences are listed. The audit's report has all of them. */
@@ -37,7 +38,7 @@ export async function listAudits({ db }: Pick<Context, "db">, limit: number): Pr
     .from(audits)
     .innerJoin(repositories, eq(repositories.id, audits.repositoryId))
     .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, audits.repositoryId))
-    .where(ne(repositorySyncs.state, "gone"))
+    .where(IS_MIRRORED)
     .orderBy(sql`${audits.report} ->> 'counts' = '{}'`, desc(audits.startedAt))
     .limit(limit);
   return rows.map(({ report, ...rest }) => ({

@@ -1,3 +1,4 @@
+import { and, count, eq, like } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -6,6 +7,7 @@ import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe, overruling, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueBackfill, orLater } from "../../queues/queues.ts";
+import { issueTransfers, repositories, repositorySyncs } from "../../schema.ts";
 import { forgetProgress } from "../backfill/progress.ts";
 import { moveToBackfill, yieldName } from "./state.ts";
 
@@ -38,7 +40,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
     if (isNew) {
       await forgetProgress(tx, repositoryId);
       // Until now others' webhooks may have told where its issues went.
-      await tx.query(sql`delete from issue_transfers where repository_id = ${repositoryId}`);
+      await tx.delete(issueTransfers).where(eq(issueTransfers.repositoryId, repositoryId));
     }
     return isNew;
   });
@@ -54,9 +56,11 @@ async function holdSelection(tx: Transaction, pattern: string): Promise<boolean>
 
 /** How many backfills of the account's repositories are under way or wait, this one included. */
 async function countBackfills({ db }: Pick<Context, "db">, fullName: string): Promise<number> {
-  const like = `${escapeLike(fullName.split("/")[0]?.toLowerCase() ?? "")}/%`;
-  const [row] = await db.query<{ count: number }>(sql`
-    select count(*)::integer as count from repository_syncs s join repositories r on r.id = s.repository_id
-      where s.state = 'backfilling' and folded(r.full_name) like ${like}`);
+  const ofAccount = `${escapeLike(fullName.split("/")[0]?.toLowerCase() ?? "")}/%`;
+  const [row] = await db
+    .select({ count: count() })
+    .from(repositorySyncs)
+    .innerJoin(repositories, eq(repositories.id, repositorySyncs.repositoryId))
+    .where(and(eq(repositorySyncs.state, "backfilling"), like(sql`folded(${repositories.fullName})`, ofAccount)));
   return Math.max(1, row?.count ?? 1);
 }

@@ -1,9 +1,11 @@
+import { eq } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
+import { hookSubscriptions } from "../../schema.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS, PART_EVENTS } from "../deliveries/events.ts";
@@ -54,14 +56,16 @@ export async function noteSubscription(
   { db, clock }: Pick<Context, "db" | "clock">,
   { repositoryId, url, events }: Subscription,
 ): Promise<void> {
-  await db.query(sql`insert into hook_subscriptions (repository_id, url, events, asked_at)
-      values (${repositoryId}, ${url}, ${events}, ${clock.now()})
-    on conflict (repository_id) do update set url = excluded.url, events = excluded.events, asked_at = excluded.asked_at`);
+  const noted = { url, events: [...events], askedAt: clock.now() };
+  await db
+    .insert(hookSubscriptions)
+    .values({ repositoryId, ...noted })
+    .onConflictDoUpdate({ target: hookSubscriptions.repositoryId, set: noted });
 }
 
 /** Forgets our hook, which we deleted ourselves, so that nothing registers it again. */
 export async function forgetSubscription({ db }: Pick<Context, "db">, repositoryId: number): Promise<void> {
-  await db.query(sql`delete from hook_subscriptions where repository_id = ${repositoryId}`);
+  await db.delete(hookSubscriptions).where(eq(hookSubscriptions.repositoryId, repositoryId));
 }
 
 interface Moved extends Subscription {

@@ -1,11 +1,13 @@
+import { and, eq, gt, isNotNull, isNull, lte, not, or } from "drizzle-orm";
 import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
-import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
-import { sql } from "../../../db/sql.ts";
+import type { FollowedState } from "../../../db/schema/states.ts";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
 import { requireList, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueCatchUps, orLater } from "../../queues/queues.ts";
+import { installationRepositories, installations, repositorySyncs } from "../../schema.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
@@ -21,7 +23,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { type Installed, installedBy } from "./installation.ts";
 import { pause, pauseWithin } from "./pause.ts";
-import { moveAll } from "./state.ts";
+import { IS_MIRRORED, moveAll } from "./state.ts";
 
 /** Webhooks report changes of an installation at once; this read finds those that they missed. */
 const LIST_MS = 5 * 60_000;
@@ -95,11 +97,11 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
     for (const { id, account } of gone) {
       const reason = `The GitHub App is no longer installed on ${account}: install it again`;
       lost.push(...(await uncover(ctx, tx, id, { kept: [], reason })));
-      await tx.query(sql`delete from installations where id = ${id}`);
+      await tx.delete(installations).where(eq(installations.id, id));
     }
     const seen = new Date(startedAt.getTime() - LAG_MS);
     // A read just after the webhook may have come from a lagging replica, so it is done once more.
-    await tx.query(sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}`);
+    await tx.update(installations).set({ toldAt: null, listedAt: null }).where(lte(installations.toldAt, seen));
     await saveValidators(
       tx,
       read.pages.flatMap(({ validator }) => validator ?? []),
@@ -124,10 +126,12 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
 
 async function loadDue(ctx: Context): Promise<{ installation: Installation; isDue: boolean }[]> {
   const before = new Date(ctx.clock.now().getTime() - LIST_MS);
-  const rows = await ctx.db.query<{ id: string }>(
-    sql`select id from installations where listed_at is null or listed_at <= ${before} or told_at is not null`,
-  );
-  const due = new Set(rows.map(({ id }) => Number(id)));
+  const { listedAt, toldAt } = installations;
+  const rows = await ctx.db
+    .select({ id: installations.id })
+    .from(installations)
+    .where(or(isNull(listedAt), lte(listedAt, before), isNotNull(toldAt)));
+  const due = new Set(rows.map(({ id }) => id));
   return (await loadInstallations(ctx.db)).map((installation) => ({ installation, isDue: due.has(installation.id) }));
 }
 
@@ -166,7 +170,7 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
         unchanged: read.unchanged,
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
       });
-    await tx.query(sql`update installations set listed_at = ${startedAt} where id = ${id}`);
+    await tx.update(installations).set({ listedAt: startedAt }).where(eq(installations.id, id));
     await saveValidators(
       tx,
       read.pages.flatMap(({ validator }) => validator ?? []),
@@ -267,11 +271,13 @@ async function uncover(
   id: number,
   { kept, unchanged = [], reason }: { kept: number[]; unchanged?: number[]; reason: string },
 ): Promise<number[]> {
-  const rows = await tx.query<{ repository_id: string }>(sql`
-    update installation_repositories set page = 0 where installation_id = ${id} and page > 0
-      and page <> all(${unchanged}::integer[]) and repository_id <> all(${kept}::bigint[])
-      returning repository_id`);
-  const lost = rows.map(({ repository_id }) => Number(repository_id));
+  const { repositoryId, installationId, page } = installationRepositories;
+  const rows = await tx
+    .update(installationRepositories)
+    .set({ page: 0 })
+    .where(and(eq(installationId, id), gt(page, 0), not(among(page, unchanged)), not(among(repositoryId, kept))))
+    .returning({ id: repositoryId });
+  const lost = rows.map((row) => row.id);
   const problem = `${reason}, or \`tain remove\` it here`;
   // A token may still see the repository, and a catch-up finds out.
   if (ctx.config.upstreamTokens.length > 0) return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem });
@@ -280,17 +286,19 @@ async function uncover(
 
 /** Begins covered repositories that were selected only after their page was read. */
 async function beginWanted(ctx: Context, beginning: Beginning): Promise<CredentialWait | null> {
-  type Row = { repository_id: string; full_name: string; installation_id: string };
-  const rows = await ctx.db.query<Row>(sql`
-    select c.repository_id, c.full_name, c.installation_id from installation_repositories c
-      join installations i on i.id = c.installation_id and i.suspended_at is null
-      where c.page > 0 and not exists (select from repository_syncs s where s.repository_id = c.repository_id)
-      order by c.repository_id`);
-  const wanted = rows.filter(({ full_name }) => beginning.isWanted(full_name));
+  const { repositoryId, installationId, fullName, page } = installationRepositories;
+  const rows = await ctx.db
+    .select({ repositoryId, fullName, installationId })
+    .from(installationRepositories)
+    .innerJoin(installations, eq(installations.id, installationId))
+    .leftJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositoryId))
+    .where(and(gt(page, 0), isNull(installations.suspendedAt), isNull(repositorySyncs.repositoryId)))
+    .orderBy(repositoryId);
+  const wanted = rows.filter((row) => beginning.isWanted(row.fullName));
   return await eachAlone(ctx, wanted, {
-    subjectOf: ({ full_name }) => ({ task: "select", key: full_name.toLowerCase(), repositoryId: null }),
-    groupOf: ({ installation_id }) => installation_id,
-    work: ({ repository_id, full_name }) => beginning.beginById(Number(repository_id), full_name),
+    subjectOf: (row) => ({ task: "select", key: row.fullName.toLowerCase(), repositoryId: null }),
+    groupOf: (row) => row.installationId,
+    work: (row) => beginning.beginById(row.repositoryId, row.fullName),
   });
 }
 
@@ -312,21 +320,27 @@ async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise
 }
 
 async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
-  const rows = await db.query<{ repository_id: string }>(sql`
-    select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
-      where c.installation_id = ${id} and ${MIRRORED}`);
-  return rows.map(({ repository_id }) => Number(repository_id));
+  const { repositoryId, installationId } = installationRepositories;
+  const rows = await db
+    .select({ id: repositoryId })
+    .from(installationRepositories)
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositoryId))
+    .where(and(eq(installationId, id), IS_MIRRORED));
+  return rows.map((row) => row.id);
 }
 
 /** A repository that an installation covers again is read at once, not only at the next interval. */
 async function wakePaused(ctx: Context, id: number, only: number[] | null = null): Promise<void> {
-  const isWanted = only === null ? sql`true` : sql`c.repository_id = any(${only}::bigint[])`;
-  const rows = await ctx.db.query<{ id: number }>(sql`
-    select c.repository_id::float8 as id from installation_repositories c join repository_syncs s using (repository_id)
-      where c.installation_id = ${id} and c.page > 0 and s.state = 'paused' and ${isWanted}`);
+  const { repositoryId, installationId, page } = installationRepositories;
+  const isWanted = only === null ? undefined : among(repositoryId, only);
+  const rows = await ctx.db
+    .select({ id: repositoryId })
+    .from(installationRepositories)
+    .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositoryId))
+    .where(and(eq(installationId, id), gt(page, 0), eq(repositorySyncs.state, "paused"), isWanted));
   await wakeRepositories(
     ctx,
-    rows.map(({ id: repositoryId }) => repositoryId),
+    rows.map((row) => row.id),
   );
 }
 

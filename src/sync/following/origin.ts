@@ -46,26 +46,26 @@ export async function claimOrigin(
     if (known === null) {
       if (upstream === SIMULATOR && (await holdsAnything(tx)))
         throw new OriginMismatchError(originMismatch(null, upstream));
-      await tx.query(sql`insert into origin (upstream, claimed_at) values (${upstream}, ${clock.now()})`);
+      await tx.insert(schema.origin).values({ upstream, claimedAt: clock.now() });
       return "claimed";
     }
     if (known === SIMULATOR) {
       const tables = upstream === SIMULATOR ? OF_UPSTREAM : [...OF_UPSTREAM, schema.apiTokens];
       await tx.query(sql`truncate ${sql.join(tables)}`);
       tx.touch([PEOPLE]);
-      await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${clock.now()}`);
+      await tx.update(schema.origin).set({ upstream, claimedAt: clock.now() });
       return "emptied";
     }
     if (known === upstream) return "continued";
     if (!isOurs || (await holdsAnything(tx))) throw new OriginMismatchError(originMismatch(known, upstream));
-    await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${clock.now()}`);
+    await tx.update(schema.origin).set({ upstream, claimedAt: clock.now() });
     return "claimed";
   });
 }
 
 /** What the database mirrors; null when no start has said so. */
 export async function findOrigin(queries: Queries): Promise<string | null> {
-  const [row] = await queries.query<{ upstream: string }>(sql`select upstream from origin`);
+  const [row] = await queries.select({ upstream: schema.origin.upstream }).from(schema.origin);
   return row?.upstream ?? null;
 }
 

@@ -1,7 +1,9 @@
-import { sql } from "../../../db/sql.ts";
+import { and, eq } from "drizzle-orm";
+import { among, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { partOf } from "../../mirror/store/lists.ts";
+import { repositorySyncs, selections } from "../../schema.ts";
 
 /** Sets the parts that a selection adds to those of `MIRROR`. */
 export async function selectParts(
@@ -9,8 +11,10 @@ export async function selectParts(
   pattern: string,
   parts: readonly MirrorPart[],
 ): Promise<void> {
-  await db.query(sql`
-    update selections set mirrors = ${parts.length > 0 ? parts : null} where pattern = ${pattern.toLowerCase()}`);
+  await db
+    .update(selections)
+    .set({ mirrors: parts.length > 0 ? [...parts] : null })
+    .where(eq(selections.pattern, pattern.toLowerCase()));
 }
 
 /**
@@ -32,17 +36,16 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
     await tx.query(sql`
       delete from checked_commits c using repository_syncs s where s.repository_id = c.repository_id
         and s.repository_id = any(${ids}::bigint[]) and not 'checks' = any(s.mirrors)`);
-    await tx.query(sql`
-      update repository_syncs set checks_confirmed_at = null
-        where repository_id = any(${ids}::bigint[]) and not 'checks' = any(mirrors)`);
+    await tx
+      .update(repositorySyncs)
+      .set({ checksConfirmedAt: null })
+      .where(and(among(repositorySyncs.repositoryId, ids), sql`not 'checks' = any(${repositorySyncs.mirrors})`));
     await tx.query(sql`
       delete from mirrored_lists l using repository_syncs s where s.repository_id = l.repository_id
         and s.repository_id = any(${ids}::bigint[])
         and not ${partOf(sql`l.list`)} = any(s.mirrors)`);
     // A new part has to be read whole, and a part that was dropped is no longer confirmed.
-    await tx.query(
-      sql`update repository_syncs set lists_confirmed_at = null where repository_id = any(${ids}::bigint[])`,
-    );
+    await tx.update(repositorySyncs).set({ listsConfirmedAt: null }).where(among(repositorySyncs.repositoryId, ids));
     await tx.query(sql`
       update release_lists l set read_at = null, latest_read_at = null from repository_syncs s
         where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])

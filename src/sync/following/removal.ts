@@ -1,12 +1,12 @@
+import { and, eq, like } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Database } from "../../../db/database.ts";
 import { columnsOf } from "../../../db/schema/columns.ts";
-import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import * as schema from "../../schema.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { forgetProblems } from "../problems/problems.ts";
-import { remove } from "./state.ts";
+import { IS_MIRRORED, remove } from "./state.ts";
 
 /**
  * Deletes a selection and stops mirroring the repositories that it names. Their rows are kept but no longer served;
@@ -18,16 +18,18 @@ export async function removeSelection(
   { purge }: { purge: boolean },
 ): Promise<string[]> {
   const name = pattern.toLowerCase();
-  const like = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
+  const names = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
   const removed = await db.transaction(async (tx) => {
     // The selection is deleted first. So the query below also finds a repository that is just being begun for it: see
     // `holdSelection`.
-    await tx.query(sql`delete from selections where pattern = ${name}`);
+    await tx.delete(schema.selections).where(eq(schema.selections.pattern, name));
     await forgetProblems(tx, { task: "select", keys: [name] });
-    const rows = await tx.query<{ id: string; full_name: string }>(sql`
-      select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
-        where folded(r.full_name) like ${like} and (${purge}::boolean or ${MIRRORED}) order by r.id`);
-    const found = rows.map(({ id, full_name }) => ({ id: Number(id), fullName: full_name }));
+    const found = await tx
+      .select({ id: schema.repositories.id, fullName: schema.repositories.fullName })
+      .from(schema.repositories)
+      .innerJoin(schema.repositorySyncs, eq(schema.repositorySyncs.repositoryId, schema.repositories.id))
+      .where(and(like(sql`folded(${schema.repositories.fullName})`, names), purge ? undefined : IS_MIRRORED))
+      .orderBy(schema.repositories.id);
     const ids = found.map(({ id }) => id);
     await remove(tx, ids);
     return found;
@@ -42,7 +44,7 @@ const KEPT: readonly PgTable[] = [
   ...[schema.targetAsks, schema.targetCursors, schema.targetDeliveries, schema.hookSubscriptions],
   ...[schema.formerNames, schema.issueTransfers, schema.installationRepositories, schema.revisions],
 ];
-/** All other tables with rows of repositories. That a repository is mirrored is forgotten last. */
+/** All other tables with rows of schema.repositories. That a repository is mirrored is forgotten last. */
 const PURGED: readonly PgTable[] = [
   ...Object.values(schema).filter(
     (table) => "repository_id" in columnsOf(table) && ![...KEPT, schema.repositorySyncs].includes(table),
@@ -64,7 +66,7 @@ async function purgeRepository(db: Database, repositoryId: number): Promise<void
   await forgetValidatorsLike(db, [path, `${path}/%`]);
   // Forks may show this repository as their parent, so its revision is raised.
   await db.transaction(async (tx) => {
-    await tx.query(sql`delete from repositories where id = ${repositoryId}`);
+    await tx.delete(schema.repositories).where(eq(schema.repositories.id, repositoryId));
     tx.touch([repositoryId]);
   });
 }

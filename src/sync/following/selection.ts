@@ -1,8 +1,10 @@
+import { eq } from "drizzle-orm";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
+import { selections } from "../../schema.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { findTokenOf, learnOwner, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
@@ -52,15 +54,20 @@ export async function resolveSelections(ctx: Context, signal?: AbortSignal): Pro
   await addSelections(ctx, ctx.config.repositories);
   await learnOwners(ctx, signal);
   const installed = ctx.config.appId === null ? null : await mirrorInstalled(ctx, signal);
-  const selections = await ctx.db.query<Selection>(sql`
-    select pattern, account_type as "accountType", resolved_at is not null as "isResolved"
-      from selections order by added_at, pattern`);
-  const patterns = selections.map(({ pattern }) => pattern);
+  const selected: Selection[] = await ctx.db
+    .select({
+      pattern: selections.pattern,
+      accountType: selections.accountType,
+      isResolved: sql<boolean>`${selections.resolvedAt} is not null`,
+    })
+    .from(selections)
+    .orderBy(selections.addedAt, selections.pattern);
+  const patterns = selected.map(({ pattern }) => pattern);
   const followed = await followedAmong(ctx, patterns);
   await forgetProblems(ctx.db, { task: "select", keys: [...followed] });
   const waiting = await eachAlone(
     ctx,
-    selections.filter(({ pattern }) => !followed.has(pattern)),
+    selected.filter(({ pattern }) => !followed.has(pattern)),
     {
       subjectOf: ({ pattern }) => ({ task: "select", key: pattern, repositoryId: null }),
       // Each account has an installation of its own, if any.
@@ -82,7 +89,7 @@ async function resolve(ctx: Context, selection: Selection): Promise<void> {
   if (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0) return;
   if (name !== "*") await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
   else if (!(await isInstalledAlone(ctx, owner))) await mirrorOwner(ctx, owner, selection);
-  await ctx.db.query(sql`update selections set resolved_at = ${ctx.clock.now()} where pattern = ${pattern}`);
+  await ctx.db.update(selections).set({ resolvedAt: ctx.clock.now() }).where(eq(selections.pattern, pattern));
 }
 
 /**
@@ -103,7 +110,7 @@ async function learnOwners(ctx: Context, signal?: AbortSignal): Promise<void> {
  * selections name. A failure of the App or of an installation does not fail the others. Answers why some have to wait.
  */
 async function mirrorInstalled(ctx: Context, signal: AbortSignal | undefined): Promise<CredentialWait | null> {
-  const rows = await ctx.db.query<{ pattern: string }>(sql`select pattern from selections`);
+  const rows = await ctx.db.select({ pattern: selections.pattern }).from(selections);
   const patterns = new Set(rows.map(({ pattern }) => pattern));
   const wantsAll = ctx.config.repositories.length === 0;
   const beginning: Beginning = {
@@ -165,7 +172,7 @@ async function mirrorOwner(
     ? { path: "/user/repos?affiliation=owner&per_page=100", credential: own }
     : { path: `/${type === "Organization" ? "orgs" : "users"}/${owner}/repos?per_page=100` };
   if (await mirrorList(ctx, list, pattern, isResolved)) return;
-  await ctx.db.query(sql`update selections set account_type = null where pattern = ${pattern}`);
+  await ctx.db.update(selections).set({ accountType: null }).where(eq(selections.pattern, pattern));
   throw new AbsentError(`upstream lists no repositories of ${owner} any more`);
 }
 
@@ -177,7 +184,7 @@ async function learnType(ctx: Context, owner: string, pattern: string): Promise<
   const answer = await ctx.upstream.get(`/users/${owner}`, { priority: "catch-up" });
   if (answer.kind !== "ok") throw new AbsentError(`upstream knows no organisation and no user ${owner}`);
   const type = objectOf(answer.body).type === "Organization" ? "Organization" : "User";
-  await ctx.db.query(sql`update selections set account_type = ${type} where pattern = ${pattern}`);
+  await ctx.db.update(selections).set({ accountType: type }).where(eq(selections.pattern, pattern));
   return type;
 }
 

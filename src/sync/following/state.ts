@@ -1,6 +1,8 @@
+import { ne } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
-import { sql } from "../../../db/sql.ts";
+import { among, sql } from "../../../db/sql.ts";
+import { repositorySyncs } from "../../schema.ts";
 import { forgetProblems } from "../problems/problems.ts";
 
 /**
@@ -18,6 +20,9 @@ import { forgetProblems } from "../problems/problems.ts";
  * start from. Postgres refuses every other way out of `gone` (0014).
  */
 export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "paused"];
+
+/** The same as `MIRRORED`, in statements that drizzle builds. */
+export const IS_MIRRORED = ne(repositorySyncs.state, "gone");
 
 /** The reason of a pause after a webhook said that the repository was deleted. Only a read can confirm that. */
 export const TOLD_DELETED = "a webhook says that it was deleted, and upstream is being asked";
@@ -100,8 +105,10 @@ export async function yieldName(
 
 /** Removes repositories, whatever their state. */
 export async function remove(queries: Queries, repositoryIds: readonly number[]): Promise<void> {
-  await queries.query(sql`update repository_syncs set state = 'gone', problem = ${REMOVED_HERE}
-    where repository_id = any(${repositoryIds}::bigint[])`);
+  await queries
+    .update(repositorySyncs)
+    .set({ state: "gone", problem: REMOVED_HERE })
+    .where(among(repositorySyncs.repositoryId, repositoryIds));
   await forgetProblems(queries, { repositoryIds });
 }
 

@@ -1,8 +1,10 @@
+import { gt } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { askAgainSince } from "../../mirror/store/marks.ts";
 import { OUR_CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
+import { auditPages } from "../../schema.ts";
 import { forgetValidatorsSince } from "../../upstream/conditional/validators.ts";
 import { tryAgainSince } from "../problems/problems.ts";
 
@@ -56,7 +58,7 @@ export async function putTimesRight({ db, clock, log }: Pick<Context, "db" | "cl
     if (rows === 0) return 0;
     for (const [table, columns] of Object.entries(TIMES_OF_LISTS))
       rows += await mend(tx, { table, columns, now, ahead });
-    await tx.query(sql`delete from audit_pages where walked_at > ${ahead}`);
+    await tx.delete(auditPages).where(gt(auditPages.walkedAt, ahead));
     await forgetValidatorsSince(tx, ahead);
     return rows;
   });
