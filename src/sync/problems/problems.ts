@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { and, eq } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { among, type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { afterLag } from "../../mirror/store/marks.ts";
+import { problems } from "../../schema.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
 import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -117,13 +119,16 @@ export async function noteFailure(
   const attempt = isPartAbsent ? failures - 1 : failures;
   const nextAt =
     attempt === 0 ? afterLag(now) : new Date(now.getTime() + waitAfterMs(attempt, waitsOf(task, cause), ctx.random));
-  const [noted] = await ctx.db.query<{ nextAt: Date }>(sql`
-    insert into problems as p (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
-      values (${task}, ${key}, ${repositoryId}, ${cause}, ${problem}, ${failures}, ${now}, ${now}, ${nextAt}, ${credentialsOf(ctx.config)})
-      on conflict (task, key) do update set cause = excluded.cause, problem = excluded.problem, failures = excluded.failures,
-        failed_at = excluded.failed_at, credentials = excluded.credentials,
-        next_at = case when p.next_at = ${known?.nextAt ?? null}::timestamptz then excluded.next_at else p.next_at end
-      returning next_at as "nextAt"`);
+  const failure = { cause, problem, failures, failedAt: now, credentials: credentialsOf(ctx.config) };
+  const isAsKnown = sql`${problems.nextAt} = ${known?.nextAt ?? null}::timestamptz`;
+  const [noted] = await ctx.db
+    .insert(problems)
+    .values({ task, key, repositoryId, ...failure, since: now, nextAt })
+    .onConflictDoUpdate({
+      target: [problems.task, problems.key],
+      set: { ...failure, nextAt: sql`case when ${isAsKnown} then excluded.next_at else ${problems.nextAt} end` },
+    })
+    .returning({ nextAt: problems.nextAt });
   return { failures, nextAt: noted?.nextAt ?? nextAt };
 }
 
@@ -136,7 +141,7 @@ export async function endProblem(
   { task, key }: Subject,
   { cause, since }: Problem,
 ): Promise<void> {
-  await ctx.db.query(sql`delete from problems where task = ${task} and key = ${key}`);
+  await ctx.db.delete(problems).where(and(eq(problems.task, task), eq(problems.key, key)));
   if (cause !== "unavailable") return;
   const now = ctx.clock.now();
   await ctx.db.query(sql`
@@ -146,15 +151,15 @@ export async function endProblem(
 
 type Which = { repositoryIds: readonly number[] } | { task: Task; keys: readonly string[] };
 
-function isAmong(which: Which): SQL {
+function isAmong(which: Which): SQL | undefined {
   return "task" in which
-    ? sql`task = ${which.task} and key = any(${which.keys}::text[])`
-    : sql`repository_id = any(${which.repositoryIds}::bigint[])`;
+    ? and(eq(problems.task, which.task), among(problems.key, which.keys))
+    : among(problems.repositoryId, which.repositoryIds);
 }
 
 /** Forgets problems of things that are followed anew, or no longer. */
 export async function forgetProblems(queries: Queries, which: Which): Promise<void> {
-  await queries.query(sql`delete from problems where ${isAmong(which)}`);
+  await queries.delete(problems).where(isAmong(which));
 }
 
 /**
@@ -162,8 +167,10 @@ export async function forgetProblems(queries: Queries, which: Which): Promise<vo
  * `next_at`, so that work that fails meanwhile notices the reason (`noteFailure`).
  */
 export async function tryAgain(queries: Queries, which: Which): Promise<void> {
-  await queries.query(sql`
-    update problems set next_at = least(failed_at, next_at - interval '1 millisecond') where ${isAmong(which)}`);
+  await queries
+    .update(problems)
+    .set({ nextAt: sql`least(${problems.failedAt}, ${problems.nextAt} - interval '1 millisecond')` })
+    .where(isAmong(which));
 }
 
 /** Lets everything be tried at once that failed after `since`, as of `now`. Answers how many there are. */
