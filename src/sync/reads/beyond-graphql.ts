@@ -1,5 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { upstreamLacks } from "../../schema.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { isLackInSchema } from "../../upstream/client/wording.ts";
 import { PullsNotShownError } from "./graphql-pulls.ts";
@@ -45,7 +46,9 @@ async function isLacking({ db, clock }: Pick<Context, "db" | "clock">): Promise<
 }
 
 async function learnLack({ db, clock }: Pick<Context, "db" | "clock">, reason: string): Promise<void> {
-  await db.query(sql`
-    insert into upstream_lacks (what, reason, learnt_at) values (${PULL_DETAILS}, ${reason}, ${clock.now()})
-      on conflict (what) do update set reason = excluded.reason, learnt_at = excluded.learnt_at`);
+  const learnt = { reason, learntAt: clock.now() };
+  await db
+    .insert(upstreamLacks)
+    .values({ what: PULL_DETAILS, ...learnt })
+    .onConflictDoUpdate({ target: upstreamLacks.what, set: learnt });
 }

@@ -1,9 +1,11 @@
+import { and, eq, gt } from "drizzle-orm";
 import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
+import { pullRequests } from "../../schema.ts";
 import { inBearableSize, mostOf } from "../../upstream/client/bearable-sizes.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -86,9 +88,18 @@ async function findUnknown(
   repository: MirroredRepository,
   { after, heardSince }: { after: number; heardSince: Date | null },
 ): Promise<number[]> {
-  const rows = await ctx.db.query<{ number: number }>(sql`
-    select number from pull_requests
-      where repository_id = ${repository.id} and number > ${after} and ${IS_MERGEABILITY_UNKNOWN}
-        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${mostOf("mergeability")}`);
+  const rows = await ctx.db
+    .select({ number: pullRequests.number })
+    .from(pullRequests)
+    .where(
+      and(
+        eq(pullRequests.repositoryId, repository.id),
+        gt(pullRequests.number, after),
+        IS_MERGEABILITY_UNKNOWN,
+        heardSince === null ? undefined : gt(pullRequests.seenAt, heardSince),
+      ),
+    )
+    .orderBy(pullRequests.number)
+    .limit(mostOf("mergeability"));
   return rows.map((row) => row.number);
 }

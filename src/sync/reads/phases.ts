@@ -1,6 +1,8 @@
+import { and, eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { problems } from "../../schema.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { refuseRemoved } from "../following/while-mirrored.ts";
@@ -92,8 +94,11 @@ export async function refuseNothing(
   missing: readonly Phase[],
 ): Promise<void> {
   if (!missing.includes("issues") || !missing.includes("pulls")) return;
-  const [row] = await ctx.db.query<{ problem: string }>(sql`
-    select problem from problems where task = 'part' and key = ${phaseSubject(repository, "issues").key}`);
+  const { task, key } = phaseSubject(repository, "issues");
+  const [row] = await ctx.db
+    .select({ problem: problems.problem })
+    .from(problems)
+    .where(and(eq(problems.task, task), eq(problems.key, key)));
   throw new NothingShownError(`Upstream shows neither issues nor pull requests: ${row?.problem ?? "it says no more"}`);
 }
 
