@@ -1,5 +1,6 @@
+import { and, eq } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Fields, isObject, type Json, objectOf, rowsOf, textOf } from "../../json.ts";
 import type { ResourceKey } from "../../kinds/kind.ts";
@@ -8,6 +9,7 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
 import { joinObserved, type Observed } from "../../mirror/store/observation.ts";
 import { strip } from "../../mirror/store/template.ts";
+import { labels } from "../../schema.ts";
 import { readableRows } from "../../upstream/client/field-readers.ts";
 import { readActor, readMergeability } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
@@ -181,14 +183,16 @@ async function labelsIn(
   const { nodes, totalCount } = objectOf(node.labels);
   const shown = rowsOf(nodes);
   if (shown.length !== totalCount) return undefined;
-  const rows = await db.query<{ id: number; nodeId: string }>(sql`
-    select id::float8 as id, node_id as "nodeId" from labels
-      where repository_id = ${resource.repositoryId} and node_id = any(${shown.map(({ id }) => textOf(id))}::text[])`);
+  const nodeIds = shown.map(({ id }) => textOf(id));
+  const rows = await db
+    .select({ id: labels.id, nodeId: labels.nodeId })
+    .from(labels)
+    .where(and(eq(labels.repositoryId, resource.repositoryId), among(labels.nodeId, nodeIds)));
   const ids = new Map(rows.map(({ id, nodeId }) => [nodeId, id]));
   const stored = await db.transaction((tx) => findAllStored(tx, [resource]));
   const had = stored(resource)?.fields.labels;
   const known = Array.isArray(had) ? had.map(referenceId) : [];
-  const labels = shown.flatMap((label): (Fields & { id: number })[] => {
+  const views = shown.flatMap((label): (Fields & { id: number })[] => {
     const id = ids.get(textOf(label.id) ?? "");
     const values = labelValues(label, address);
     if (id === undefined || values === null) return [];
@@ -196,7 +200,7 @@ async function labelsIn(
     return [{ id, ...{ node_id: orNull(label.id), url, name, color, default: orNull(label.isDefault), description } }];
   });
   const placeOf = ({ id }: { id: number }) => (known.includes(id) ? known.indexOf(id) : known.length);
-  return labels.length === shown.length ? labels.toSorted((one, other) => placeOf(one) - placeOf(other)) : undefined;
+  return views.length === shown.length ? views.toSorted((one, other) => placeOf(one) - placeOf(other)) : undefined;
 }
 
 function nodeValues(kind: ResourceKey["kind"], node: Fields, address: string): Fields | null {

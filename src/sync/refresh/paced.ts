@@ -1,5 +1,7 @@
+import { eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { upkeep } from "../../schema.ts";
 
 /** So many moments of a pace may follow each other closely. */
 const BURST = 8;
@@ -39,7 +41,7 @@ export async function takeMoment(
         where u.done_until <= ${after(BURST - 1)} or u.done_until > ${after(BURST)}
       returning task`);
   if (taken > 0) return;
-  const [row] = await db.query<{ fullAt: Date }>(sql`select done_until as "fullAt" from upkeep where task = ${name}`);
+  const [row] = await db.select({ fullAt: upkeep.doneUntil }).from(upkeep).where(eq(upkeep.task, name));
   const fullAt = row?.fullAt ?? now;
   throw new QuestionsPacedError(new Date(fullAt.getTime() - (BURST - 1) * everyMs));
 }
