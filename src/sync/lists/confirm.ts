@@ -1,7 +1,9 @@
+import { eq } from "drizzle-orm";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
+import { repositorySyncs } from "../../schema.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
@@ -46,8 +48,10 @@ export async function confirmLists(ctx: Context, repository: MirroredRepository)
   if (repository.mirrors.includes("commits")) await confirmLengths(ctx, repository, startedAt);
   if (repository.mirrors.includes("threads")) await confirmThreads(ctx, repository, startedAt);
   await whileMirrored(ctx, repository, async (tx) => {
-    await tx.query(sql`
-      update repository_syncs set lists_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
+    await tx
+      .update(repositorySyncs)
+      .set({ listsConfirmedAt: startedAt })
+      .where(eq(repositorySyncs.repositoryId, repository.id));
     tx.touch([repository.id]);
   });
   await forgetDeleted(ctx, repository);

@@ -1,3 +1,4 @@
+import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -14,6 +15,7 @@ import {
   storeListedTags,
   storeReadRefs,
 } from "../../mirror/store/refs.ts";
+import { refLists } from "../../schema.ts";
 import { type Page, pages } from "../../upstream/client/pagination.ts";
 import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -46,8 +48,10 @@ export async function fetchAndStoreRefs(ctx: Context, repository: MirroredReposi
     start += PAGE_SIZE;
   }
   await whileMirrored(ctx, repository, async (tx) => {
-    await tx.query(sql`
-      update ref_lists set read_at = ${startedAt} where repository_id = ${id} and kind = ${kind}`);
+    await tx
+      .update(refLists)
+      .set({ readAt: startedAt })
+      .where(and(eq(refLists.repositoryId, id), eq(refLists.kind, kind)));
     tx.touch([id]);
   });
 }

@@ -1,5 +1,6 @@
+import { and, eq, isNull, not } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Fields, isObject, parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -9,6 +10,7 @@ import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
+import { releaseLists, releases } from "../../schema.ts";
 import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
@@ -22,7 +24,7 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
   const begun = await beginWholeRefresh(ctx, "releases", repositoryId);
   if (!begun) return "unknown";
   const { mark, repository, now } = begun;
-  await ctx.db.query(sql`insert into release_lists (repository_id) values (${repositoryId}) on conflict do nothing`);
+  await ctx.db.insert(releaseLists).values({ repositoryId }).onConflictDoNothing();
   const [row] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean }>(sql`
     select ${isReleaseListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
       where l.repository_id = ${repositoryId}`);
@@ -63,9 +65,10 @@ async function fetchAndStoreReleases(
       ...{ kind: "release" as const, repositoryId: repository.id, key, askedAt: startedAt, notBefore: startedAt },
     }));
     await storeMarks(tx, doubts);
-    await tx.query(sql`
-      update release_lists set read_at = ${startedAt}, is_half_stored = false, shows_drafts = ${showsDrafts}
-        where repository_id = ${repository.id}`);
+    await tx
+      .update(releaseLists)
+      .set({ readAt: startedAt, isHalfStored: false, showsDrafts })
+      .where(eq(releaseLists.repositoryId, repository.id));
     tx.touch([repository.id]);
     return doubts;
   });
@@ -84,7 +87,7 @@ async function walkList(
       conditional,
       remember: async (tx, page) => {
         if (!page.isUnchanged)
-          await tx.query(sql`update release_lists set is_half_stored = true where repository_id = ${repository.id}`);
+          await tx.update(releaseLists).set({ isHalfStored: true }).where(eq(releaseLists.repositoryId, repository.id));
       },
     });
     for (const { key } of rows) walk.listed.add(key);
@@ -104,10 +107,19 @@ async function findUnlistedReleases(
   repositoryId: number,
   { listed, startedAt, showsDrafts }: { listed: ReadonlySet<number>; startedAt: Date; showsDrafts: boolean },
 ): Promise<number[]> {
-  const rows = await tx.query<{ id: number }>(sql`
-    select t.id::float8 as id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
-      and not t.id = any(${[...listed]}::bigint[]) and (${showsDrafts}::boolean or not t.draft)
-      and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
+  const rows = await tx
+    .select({ id: releases.id })
+    .from(releases)
+    .where(
+      and(
+        eq(releases.repositoryId, repositoryId),
+        isNull(releases.deletedAt),
+        not(among(releases.id, [...listed])),
+        showsDrafts ? undefined : not(releases.draft),
+        seenBefore(sql`${releases.seenAt}`, { readAt: startedAt, now: tx.now() }),
+      ),
+    )
+    .orderBy(releases.id);
   return rows.map(({ id }) => id);
 }
 
@@ -128,10 +140,10 @@ async function fetchAndStoreLatest(ctx: Context, repository: MirroredRepository)
   const answer = candidates === 0 ? null : await ctx.upstream.get(path, { priority: "refresh", conditional: true });
   await whileMirrored(ctx, repository, async (tx) => {
     const note = (latest: { id: number | null } | null) =>
-      tx.query(sql`
-        update release_lists set latest_read_at = ${startedAt},
-            latest_id = ${latest === null ? sql`latest_id` : sql`${latest.id}::bigint`}
-          where repository_id = ${repository.id}`);
+      tx
+        .update(releaseLists)
+        .set({ latestReadAt: startedAt, ...(latest && { latestId: latest.id }) })
+        .where(eq(releaseLists.repositoryId, repository.id));
     if (answer?.kind === "ok") {
       const observed = observe("release", answer.body, sightingOf(ctx, repository, startedAt));
       const merged = await mergeObserved(tx, observed);
