@@ -455,13 +455,15 @@ function aboutTransaction(): StatementAbout {
  * Returns their results.
  * @throws the first error, after all the statements have ended
  */
-export async function together<const T extends readonly Promise<unknown>[]>(
+export async function together<const T extends readonly PromiseLike<unknown>[]>(
   statements: T,
 ): Promise<{ -readonly [At in keyof T]: Awaited<T[At]> }> {
-  const outcomes = await Promise.allSettled(statements);
+  // A statement of drizzle's runs each time that it is awaited.
+  const sent = statements.map((one) => Promise.resolve(one)) as { [At in keyof T]: Promise<Awaited<T[At]>> };
+  const outcomes = await Promise.allSettled(sent);
   const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
   if (failures.length > 0) throw failures.find((failure) => !isAftermath(failure)) ?? failures[0];
-  return await Promise.all(statements);
+  return await Promise.all(sent);
 }
 
 /** 25P02, in_failed_sql_transaction: an earlier statement has failed. */

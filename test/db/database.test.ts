@@ -107,6 +107,18 @@ test("statements sent together run in order, and the first failure is the one th
   expect([rows, count]).toEqual([[{ one: 1 }], 1]);
 });
 
+test("a statement that drizzle builds runs once among others", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  await db.transaction((tx) =>
+    together([
+      tx.insert(formerNamesTable).values({ fullName: "octo/a", repositoryId: 1 }),
+      tx.query(former("octo/b", 1)),
+    ]),
+  );
+  expect(await formerNames(db)).toEqual(["octo/a", "octo/b"]);
+});
+
 test("a connection that breaks in a transaction does not come back, and the pool goes on", async () => {
   await using mirror = await opened(1);
   const { db } = mirror;

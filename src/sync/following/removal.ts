@@ -44,7 +44,7 @@ const KEPT: readonly PgTable[] = [
   ...[schema.targetAsks, schema.targetCursors, schema.targetDeliveries, schema.hookSubscriptions],
   ...[schema.formerNames, schema.issueTransfers, schema.installationRepositories, schema.revisions],
 ];
-/** All other tables with rows of schema.repositories. That a repository is mirrored is forgotten last. */
+/** All other tables with rows of repositories. That a repository is mirrored is forgotten last. */
 const PURGED: readonly PgTable[] = [
   ...Object.values(schema).filter(
     (table) => "repository_id" in columnsOf(table) && ![...KEPT, schema.repositorySyncs].includes(table),
