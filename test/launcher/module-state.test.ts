@@ -102,7 +102,8 @@ test("time and chance come through the context, but where a reason is written", 
 
 test("no function writes to what its module has or imports, and no class has a field that all instances share", () => {
   const found = sources.flatMap(({ path, text }) => {
-    const imported = Array.from(text.matchAll(/^import \{([^}]*)\}/gm), ([, names = ""]) =>
+    // Tables of the schema stand in statements by the same names, where `=` compares.
+    const imported = Array.from(text.matchAll(/^import \{([^}]*)\} from "(?!.*\/schema\.ts")/gm), ([, names = ""]) =>
       names.replaceAll(/type \w+/g, ""),
     );
     const names = [...imported, ...declaredIn(text).map(({ name }) => name)].flatMap((one) => one.match(/\w+/g) ?? []);
