@@ -154,8 +154,12 @@ export function goneKeys(
 /** A key that lists leave out, and the key that every representation shows when it changes. */
 const CHANGES_WITH: readonly [key: string, shownBy: string][] = [["closed_by", "closed_at"]];
 
-/** The keys that still have the value from before a change that shows that they have a new one. */
+/**
+ * The keys that still have the value from before a change that shows that they have a new one. Pull requests are left
+ * out: the common question does not tell who closed one, so each would cost a read.
+ */
 export function outdatedKeys(before: Stored, now: Stored): string[] {
+  if (isObject(now.fields.pull_request)) return [];
   return CHANGES_WITH.filter(
     ([key, shownBy]) =>
       key in before.fields &&
