@@ -41,7 +41,7 @@ interface Statement {
 }
 
 /** Fails as all other statements do. Drizzle's own error has the statement for its message, and the reason as its cause. */
-class Session extends NodePgSession<EmptyRelations> {
+class BuilderSession extends NodePgSession<EmptyRelations> {
   override prepareQuery<T extends PreparedQueryConfig>(
     ...asked: Parameters<NodePgSession<EmptyRelations>["prepareQuery"]>
   ) {
@@ -97,7 +97,7 @@ class Runner implements Queries {
 
   /** Drizzle builds the statement and reads its rows; it is run as all others are. */
   #built<Name extends keyof Builders>(name: Name): Builders[Name] {
-    this.#builders ??= new NodePgDatabase(DIALECT, new Session(this.#driver(), DIALECT, {}), {});
+    this.#builders ??= new NodePgDatabase(DIALECT, new BuilderSession(this.#driver(), DIALECT, {}), {});
     return this.#builders[name].bind(this.#builders) as Builders[Name];
   }
 

@@ -3,7 +3,13 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { projectRoot } from "../docs/markdown.ts";
 
-const changes = (table: string) => new RegExp(`(insert into|merge into|update|delete from) ${table}\\b`);
+/** In SQL, and as drizzle builds it. */
+function changes(table: string): RegExp {
+  const built = table.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  return new RegExp(
+    `(insert into|merge into|update|delete from) ${table}\\b|\\.(insert|update|delete)\\((schema\\.)?${built}\\)`,
+  );
+}
 
 /** What is written in these places alone. Code elsewhere has to call the functions that stand there. */
 const homes: [what: string, text: RegExp, places: string[]][] = [
@@ -19,7 +25,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
   ["changes of a backfill's progress", changes("backfill_phases"), ["src/sync/backfill/"]],
   ["changes of commits with checks", changes("checked_commits"), ["src/sync/checks/", "src/sync/following/parts.ts"]],
-  ["versions of lists", /insert into mirrored_lists\b/, ["src/mirror/store/lists.ts"]],
+  ["versions of lists", /insert into mirrored_lists\b|insert\(mirroredLists\)/, ["src/mirror/store/lists.ts"]],
   [
     "changes of lists",
     changes("mirrored_lists"),
@@ -46,8 +52,16 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
       "src/sync/lists/",
     ],
   ],
-  ["moves of a repository", /update repository_syncs set state\b/, ["src/sync/following/state.ts"]],
-  ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
+  [
+    "moves of a repository",
+    /update repository_syncs set state\b|\(repositorySyncs\)\s*\.set\(\{[^}]*\bstate\b/,
+    ["src/sync/following/state.ts"],
+  ],
+  [
+    "which repositories are mirrored",
+    /<> 'gone'|ne\(.*\.state, "gone"\)/,
+    ["db/schema/states.ts", "db/schema/mirrored.ts"],
+  ],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
   ["which era the server follows", /\bfrom eras e\b|pg_walfile_name/, ["db/revisions.ts"]],
   ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],

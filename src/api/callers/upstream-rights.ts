@@ -1,4 +1,5 @@
-import { and, eq, isNotNull, isNull, ne } from "drizzle-orm";
+import { and, eq, isNotNull, isNull } from "drizzle-orm";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf } from "../../json.ts";
@@ -48,14 +49,7 @@ export async function askRights(
     .select({ id: repositories.id, nodeId: sql<string>`${repositories.nodeId}` })
     .from(repositories)
     .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
-    .where(
-      and(
-        ne(repositorySyncs.state, "gone"),
-        repositories.private,
-        isNull(repositories.deletedAt),
-        isNotNull(repositories.nodeId),
-      ),
-    )
+    .where(and(IS_MIRRORED, repositories.private, isNull(repositories.deletedAt), isNotNull(repositories.nodeId)))
     .orderBy(repositories.id);
   const rights = new Map<number, RepositoryRights>();
   for (let at = 0; at < rows.length; at += ASKED_AT_ONCE) {

@@ -1,4 +1,5 @@
-import { and, eq, isNotNull, ne } from "drizzle-orm";
+import { and, eq, isNotNull } from "drizzle-orm";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { repositories, repositorySyncs } from "../../schema.ts";
@@ -50,6 +51,6 @@ async function repositoriesToSee({ db }: Context): Promise<{ nodeId: string; ful
     .select({ nodeId: sql<string>`${repositories.nodeId}`, fullName: repositories.fullName })
     .from(repositories)
     .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
-    .where(and(ne(repositorySyncs.state, "gone"), isNotNull(repositories.nodeId)))
+    .where(and(IS_MIRRORED, isNotNull(repositories.nodeId)))
     .orderBy(sql`folded(${repositories.fullName})`);
 }

@@ -1,4 +1,5 @@
-import { eq, ne } from "drizzle-orm";
+import { eq } from "drizzle-orm";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
@@ -26,7 +27,7 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
     })
     .from(repositories)
     .innerJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositories.id))
-    .where(ne(repositorySyncs.state, "gone"))
+    .where(IS_MIRRORED)
     .orderBy(sql`folded(${repositories.fullName})`);
 }
 

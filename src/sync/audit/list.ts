@@ -1,8 +1,8 @@
 import { desc, eq } from "drizzle-orm";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { audits, repositories, repositorySyncs } from "../../schema.ts";
-import { IS_MIRRORED } from "../following/state.ts";
 import { type AuditReport, type Drift, driftCount, reportOf } from "./report.ts";
 
 /** How many differences are listed. The audit's report has all of them. */

@@ -1,6 +1,7 @@
 import { and, eq, gt, isNotNull, isNull, lte, not, or } from "drizzle-orm";
 import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import type { FollowedState } from "../../../db/schema/states.ts";
 import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -23,7 +24,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { type Installed, installedBy } from "./installation.ts";
 import { pause, pauseWithin } from "./pause.ts";
-import { IS_MIRRORED, moveAll } from "./state.ts";
+import { moveAll } from "./state.ts";
 
 /** Webhooks report changes of an installation at once; this read finds those that they missed. */
 const LIST_MS = 5 * 60_000;

@@ -2,11 +2,12 @@ import { and, eq, like } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Database } from "../../../db/database.ts";
 import { columnsOf } from "../../../db/schema/columns.ts";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import * as schema from "../../schema.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { forgetProblems } from "../problems/problems.ts";
-import { IS_MIRRORED, remove } from "./state.ts";
+import { remove } from "./state.ts";
 
 /**
  * Deletes a selection and stops mirroring the repositories that it names. Their rows are kept but no longer served;

@@ -1,4 +1,3 @@
-import { ne } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
 import { among, sql } from "../../../db/sql.ts";
@@ -20,9 +19,6 @@ import { forgetProblems } from "../problems/problems.ts";
  * start from. Postgres refuses every other way out of `gone` (0014).
  */
 export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "paused"];
-
-/** The same as `MIRRORED`, in statements that drizzle builds. */
-export const IS_MIRRORED = ne(repositorySyncs.state, "gone");
 
 /** The reason of a pause after a webhook said that the repository was deleted. Only a read can confirm that. */
 export const TOLD_DELETED = "a webhook says that it was deleted, and upstream is being asked";
