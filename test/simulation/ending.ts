@@ -264,9 +264,8 @@ export class Ending {
     if (counts === null) return "Redis does not say what stands in the queues";
     const busy = Object.entries(counts).filter(
       ([name, { waiting, active, delayed }]) =>
-        // The schedules of the queue for maintenance always wait for their next turn. A sweep that runs may still ask for
-        // audits.
-        waiting + active + (name === QUEUE_NAMES.maintenance ? 0 : delayed) > 0,
+        // The schedules of the queue for maintenance always wait for their next turn.
+        waiting + (name === QUEUE_NAMES.maintenance ? 0 : active + delayed) > 0,
     );
     return busy.length === 0 ? null : `queues: ${JSON.stringify(Object.fromEntries(busy))}`;
   }
