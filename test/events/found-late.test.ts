@@ -67,6 +67,15 @@ async function told({ ctx }: TestWorld, number: number) {
   });
 }
 
+/** The ids of the comments in the repository whose opening events were made. */
+async function commentsMade({ ctx }: TestWorld, repositoryId: number): Promise<number[]> {
+  const rows = await ctx.db.query<{ id: number }>(sql`
+    select (convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'id')::float8 as id from events e
+      join deliveries d on d.id = e.delivery_id
+      where e.is_made and e.repository_id = ${repositoryId} and e.action = 'created' order by 1`);
+  return rows.map(({ id }) => id);
+}
+
 /** Events get their places by these times, whenever they are stored. */
 async function expectInOrder({ ctx }: TestWorld, number: number): Promise<void> {
   const rows = await ctx.db.query<{ at: Date }>(sql`
@@ -319,10 +328,7 @@ test("the comments that a transferred issue brings along are told, since upstrea
   await world.settleMarks();
   world.advance(2 * MINUTE);
   await makeEvents(ctx);
-  const made = await ctx.db.query<{ id: number }>(sql`
-    select (convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'id')::float8 as id from events e
-      join deliveries d on d.id = e.delivery_id where e.is_made and e.repository_id = ${to.id} and e.action = 'created'`);
-  expect(made.map(({ id }) => id).sort()).toEqual(moved.thread.map(({ id }) => id).sort());
+  expect(await commentsMade(world, to.id)).toEqual(moved.thread.map(({ id }) => id).sort());
 });
 
 test("a comment that was stored before its issue's transfer is known is told of once it is known", async () => {
@@ -355,10 +361,7 @@ test("a comment that was stored before its issue's transfer is known is told of 
   await world.settleMarks();
   world.advance(2 * MINUTE);
   await makeEvents(ctx);
-  const told = await ctx.db.query<{ id: number }>(sql`
-    select (convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'id')::float8 as id from events e
-      join deliveries d on d.id = e.delivery_id where e.is_made and e.repository_id = ${to.id} and e.action = 'created'`);
-  expect(told.map(({ id }) => id).sort()).toEqual(moved.thread.map(({ id }) => id).sort());
+  expect(await commentsMade(world, to.id)).toEqual(moved.thread.map(({ id }) => id).sort());
 });
 
 test("the comments of a transferred issue wait for an issue that was not stored when they were", async () => {

@@ -123,7 +123,7 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     await Promise.all(Array.from({ length: REFRESHES_AT_ONCE }, place));
   };
   const copy = async () => {
-    // Marks are taken from their table here, and audits give way to jobs that nobody takes.
+    // Nobody takes the jobs of marks here, and audits would wait for them.
     await ctx.queues.refresh.drain(true);
     for (const { queue, run } of [
       { queue: ctx.queues.backfill, run: backfill },

@@ -185,12 +185,12 @@ function rowsShown({ repositoryId: r, newest }: LookedAt, until: Date): ShownRow
 /** A change moves both sides of a pull request, mostly in the same second (106 of 109 in a recorded history). */
 const SIDES_APART = sql`interval '5 seconds'`;
 
-/** A time that lies so far behind the moment at which a row was seen lies ahead, as in `orderedAt`. */
+/** An `updated_at` lies ahead if it is this much later than its row was seen, as in `orderedAt`. */
 export const AHEAD = sql.script(`interval '${CLOCKS_APART_MS} milliseconds'`);
 
 /**
- * Whether the row `alias` has a change of this moment. A time of its own that lies ahead tells of no
- * other.
+ * Whether the row `alias` has the change that upstream dates `at`. A row whose own time lies ahead may lack any change of
+ * another time.
  */
 function hasChange(alias: SQL, at = sql`x.at`): SQL {
   return sql`(${alias}.updated_at >= ${at}
