@@ -43,6 +43,11 @@ export interface Resource {
   parent?: KindParent;
   /** How webhooks show its document, which differs from reads. */
   inPayload: (document: Fields) => Fields;
+  /**
+   * The key that a document in a webhook lacks and without which nothing could ask for the resource again, or GraphQL
+   * show it; null: none.
+   */
+  lackedIdentity: (document: Fields) => string | null;
   /** How upstream tells of its changes. Absent: by no event. */
   events?: ResourceEvents;
 }
@@ -86,6 +91,7 @@ export function resource(
       isVersioned: true,
       upstream: {},
       inPayload: (document) => document,
+      lackedIdentity: () => null,
     },
     ...own,
   };
@@ -115,6 +121,8 @@ export interface ResourceEvents {
   in: string;
   /** The key that the subject is known by. */
   by: "id" | "number";
+  /** The resources that each payload shows beside its subject, by their keys. */
+  beside: Readonly<Record<string, Kind>>;
   /** The fields for which upstream sends change events, with how a stored value is read. Undefined: not known. */
   fields: Readonly<Record<string, FieldValue>>;
   /** The lists for whose members upstream sends such events. */
@@ -192,6 +200,7 @@ export function resourceEvents(
 ): ResourceEvents {
   return {
     by: "id",
+    beside: {},
     lists: {},
     madeAt: ({ created_at }) => created_at,
     maker: ({ user }) => user,

@@ -10,6 +10,7 @@ export const issueComment = resource("issue_comment", issueComments, {
   events: resourceEvents({
     event: "issue_comment",
     in: "comment",
+    beside: { issue: "issue" },
     fields: { body: mayBeEmpty },
     actions: { created: exists(true), edited: CHANGES, deleted: exists(false) },
     issueNumber: ({ issue_url }) => numberInAddress(issue_url),

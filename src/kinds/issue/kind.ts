@@ -17,6 +17,7 @@ export const issue = resource("issue", issues, {
   upstream: { path: (number) => `/issues/${number}`, phase: "issues" },
   // A payload does not say who has closed an issue.
   inPayload: ({ closed_by: _, ...rest }) => rest,
+  lackedIdentity: ({ id }) => (typeof id === "number" ? null : "id"),
   events: issueEvents,
 });
 

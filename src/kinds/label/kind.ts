@@ -6,6 +6,9 @@ export const label = resource("label", labels, {
   // A label is shown by its name, which may be another by now.
   upstream: { path: () => "/labels?per_page=100", phase: "labels" },
   isVersioned: false,
+  // Old enterprise servers' labels have neither of the two: those are known by their names.
+  lackedIdentity: ({ id, node_id }) =>
+    typeof node_id === "string" || (id === undefined && node_id === undefined) ? null : "node_id",
   events: resourceEvents({
     event: "label",
     in: "label",

@@ -43,5 +43,6 @@ export const pullRequest = resource("pull_request", pullRequests, {
     const merged = document.merged_at === undefined ? document.merged : document.merged_at !== null;
     return merged === undefined ? document : { ...document, merged };
   },
+  lackedIdentity: ({ id }) => (typeof id === "number" ? null : "id"),
   events: pullRequestEvents,
 });

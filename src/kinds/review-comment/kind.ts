@@ -14,6 +14,7 @@ export const reviewComment = resource("review_comment", pullRequestReviewComment
   events: resourceEvents({
     event: "pull_request_review_comment",
     in: "comment",
+    beside: { pull_request: "pull_request" },
     fields: { body: mayBeEmpty },
     actions: { created: exists(true), edited: CHANGES, deleted: exists(false) },
   }),

@@ -23,6 +23,7 @@ export const review = resource("review", pullRequestReviews, {
   events: resourceEvents({
     event: "pull_request_review",
     in: "review",
+    beside: { pull_request: "pull_request" },
     // Webhooks write the state in lower case.
     fields: { body: mayBeEmpty, state: (value) => textOf(value)?.toUpperCase() },
     // Upstream tells of no review's deletion.

@@ -1,7 +1,8 @@
 import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
 import type { Told } from "../../events/log.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceEvents, ResourceKey } from "../../kinds/kind.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import {
   InvalidRepresentationError,
   keyIn,
@@ -12,38 +13,28 @@ import {
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import { strip } from "../../mirror/store/template.ts";
 
+/** The events of kinds that belong to this part; null: of those that are mirrored of every repository. */
+function eventsOfKinds(part: MirrorPart | null): string[] {
+  return resources.flatMap((one) => (one.part === part && one.events ? [one.events.event] : []));
+}
+
 /** The events that the mirror reads of every repository. */
-export const HOOK_EVENTS = [
-  "issues",
-  "issue_comment",
-  "label",
-  "milestone",
-  "public",
-  "pull_request",
-  "pull_request_review",
-  "pull_request_review_comment",
-  "repository",
-  "sub_issues",
-  "issue_dependencies",
-] as const;
+export const HOOK_EVENTS: readonly string[] = [...eventsOfKinds(null), "public", "sub_issues", "issue_dependencies"];
 
 /** Events that older servers, without sub-issues, do not know. They refuse a hook that names them. */
 export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
-/** Further events that the mirror reads if a part is mirrored. */
-export const PART_EVENTS = {
-  checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
+/** What the mirror reads where a part is mirrored, beside the events of the part's kinds. */
+const FURTHER_EVENTS: Readonly<Partial<Record<MirrorPart, readonly string[]>>> = {
+  checks: ["push", "status", "workflow_job"],
   commits: ["push"],
-  releases: ["release"],
   refs: ["create", "delete", "push"],
   threads: ["pull_request_review_thread"],
-} as const satisfies Readonly<Record<MirrorPart, readonly string[]>>;
+};
 
-export type HookEvent = (typeof HOOK_EVENTS)[number];
-export type PartEvent = (typeof PART_EVENTS)[MirrorPart][number];
-
+/** The events that the mirror reads only where this part is mirrored. */
 export function eventsOfPart(part: MirrorPart): readonly string[] {
-  return PART_EVENTS[part];
+  return [...eventsOfKinds(part), ...(FURTHER_EVENTS[part] ?? [])];
 }
 
 /** The event is read only where one of these parts is mirrored; none: it is read of every repository. */
@@ -108,8 +99,25 @@ const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchiv
   " ",
 );
 
-/** The events that are followed whatever is mirrored. Every payload also shows its repository and its people. */
-export const FOLLOWED_ALWAYS = {
+/** How the event of a kind is read of which nothing else is known. */
+export function readingOf(kind: Kind, { in: key, beside, actions }: ResourceEvents): FollowedEvent {
+  // Payloads name their actions as they like.
+  const reported = (action = "") => (Object.hasOwn(actions, action) ? actions[action] : undefined);
+  return {
+    own: [...Object.keys(beside), key],
+    observe: (payload, at) => {
+      const report = reported(payload.action);
+      const isGone = report !== undefined && "exists" in report && !report.exists;
+      return [
+        ...Object.entries(beside).flatMap(([name, other]) => observeRequired(other, payload[name], at)),
+        ...observeRequired(kind, payload[key], at, isGone),
+      ];
+    },
+  };
+}
+
+/** The events of every repository that show more than the documents of their kind, or belong to no kind. */
+export const FOLLOWED_ALWAYS: Readonly<Record<string, FollowedEvent>> = {
   issues: {
     own: ["issue", "label", "milestone"],
     observe: (payload, at) => {
@@ -167,35 +175,10 @@ export const FOLLOWED_ALWAYS = {
     ask: ({ action, pull_request: pull }) =>
       action === "opened" ? [{ kind: "issue", key: keyIn("pull_request", pull), ifPlainIssue: true }] : [],
   },
-  issue_comment: {
-    own: ["issue", "comment"],
-    observe: (payload, at) => [
-      ...observeRequired("issue", payload.issue, at),
-      ...observeRequired("issue_comment", payload.comment, at, payload.action === "deleted"),
-    ],
-  },
-  pull_request_review: {
-    own: ["pull_request", "review"],
-    observe: (payload, at) => [
-      ...observeRequired("pull_request", payload.pull_request, at),
-      ...observeRequired("review", payload.review, at),
-    ],
-  },
-  pull_request_review_comment: {
-    own: ["pull_request", "comment"],
-    observe: (payload, at) => [
-      ...observeRequired("pull_request", payload.pull_request, at),
-      ...observeRequired("review_comment", payload.comment, at, payload.action === "deleted"),
-    ],
-  },
   label: {
     own: ["label"],
     observe: (payload, at) =>
       observeRequired("label", payload.label, { ...at, before: valuesBefore(payload) }, payload.action === "deleted"),
-  },
-  milestone: {
-    own: ["milestone"],
-    observe: (payload, at) => observeRequired("milestone", payload.milestone, at, payload.action === "deleted"),
   },
   repository: {
     own: [],
@@ -209,7 +192,7 @@ export const FOLLOWED_ALWAYS = {
         : [],
   },
   public: { own: [], actions: [], observe: () => [] },
-} satisfies Record<HookEvent, FollowedEvent>;
+};
 
 /** The account that upstream shows in the place of one that is gone. */
 const NOBODY = "ghost";
@@ -252,21 +235,10 @@ function wasClosed(issue: Json | undefined): boolean {
   return state !== "open" || state_reason === "reopened";
 }
 
-/** Without these nothing could ask for it again, and GraphQL could not show it. */
-const IDENTITIES: Readonly<Partial<Record<Kind, { key: string; type: "number" | "string" }>>> = {
-  issue: { key: "id", type: "number" },
-  pull_request: { key: "id", type: "number" },
-  label: { key: "node_id", type: "string" },
-};
-
 /** @throws InvalidRepresentationError when a key is missing that it is known by */
 function requireIdentity(kind: Kind, value: Json | undefined): void {
-  const identity = IDENTITIES[kind];
-  if (!identity || !isObject(value)) return;
-  // Old enterprise servers' labels have neither of the two: those are known by their names.
-  if (kind === "label" && value.id === undefined && value.node_id === undefined) return;
-  const { key, type } = identity;
-  if (typeof value[key] !== type) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+  const lacked = isObject(value) ? resourceOf(kind).lackedIdentity(value) : null;
+  if (lacked !== null) throw new InvalidRepresentationError(`This ${kind} came without ${lacked}`);
 }
 
 function observeRequired(kind: Kind, value: Json | undefined, at: Sighting, deleted = false): Observed[] {

@@ -8,10 +8,10 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
-import type { BornHead, FollowedEvent, PartEvent, Payload } from "./events.ts";
+import type { BornHead, FollowedEvent, Payload } from "./events.ts";
 
-/** The events that are followed only where a part is mirrored. */
-export const FOLLOWED_FOR_PARTS = {
+/** The events of parts that show more than the documents of their kind, or belong to no kind. */
+export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FollowedEvent>> = {
   check_run: {
     own: ["check_run"],
     observe: ({ check_run: run }, at) => {
@@ -31,12 +31,6 @@ export const FOLLOWED_FOR_PARTS = {
   workflow_job: {
     own: ["workflow_job", "deployment"],
     observe: ({ workflow_job: job }, at) => observeJob(job, at),
-  },
-  release: {
-    own: ["release"],
-    observe: ({ release, action }, at) => [
-      observe("release", release ?? null, action === "deleted" ? { ...at, deleted: true } : at),
-    ],
   },
   push: {
     own: ["ref", "commits"],
@@ -65,7 +59,7 @@ export const FOLLOWED_FOR_PARTS = {
     observe: () => [],
     threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
   },
-} satisfies Record<PartEvent, FollowedEvent>;
+};
 
 /** A push says where a ref pointed and points to; forty zeros are nowhere. */
 function pointedAt(sha: Payload[string] | undefined): string | null {

@@ -2,6 +2,7 @@ import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/inbox.ts";
 import { isObject, type Json, objectOf, parseExactly, textOf, wholeOf } from "../../json.ts";
+import { resources } from "../../kinds/registry.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -26,6 +27,7 @@ import {
   type PayloadRepository,
   partsOfEvent,
   type RefreshAsk,
+  readingOf,
 } from "./events.ts";
 import { FOLLOWED_FOR_PARTS } from "./part-events.ts";
 
@@ -35,9 +37,10 @@ export class InvalidPayloadError extends Error {
 }
 
 /** The events that the mirror follows. A delivery names its event as it likes, so the table has no inherited names. */
-export const FOLLOWED_EVENTS: ReadonlyMap<string, FollowedEvent> = new Map(
-  Object.entries<FollowedEvent>({ ...FOLLOWED_ALWAYS, ...FOLLOWED_FOR_PARTS }),
-);
+export const FOLLOWED_EVENTS: ReadonlyMap<string, FollowedEvent> = new Map([
+  ...resources.flatMap(({ kind, events }) => (events ? [[events.event, readingOf(kind, events)] as const] : [])),
+  ...Object.entries({ ...FOLLOWED_ALWAYS, ...FOLLOWED_FOR_PARTS }),
+]);
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {
@@ -231,7 +234,9 @@ function issuePlaceOf(issue: Json | undefined, repository: Json | undefined): Is
   return isObject(issue) && repositoryId !== null ? { repositoryId, number: keyIn("issue", issue) } : null;
 }
 
-const TIMED_SUBJECTS: readonly string[] = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
+const SUBJECTS: ReadonlySet<string> = new Set(
+  resources.flatMap(({ events }) => (events ? [events.in, ...Object.keys(events.beside)] : [])),
+);
 const MOMENTS: readonly string[] = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
 
 /**
@@ -239,7 +244,7 @@ const MOMENTS: readonly string[] = ["created_at", "submitted_at", "updated_at", 
  * time and seem older than they are.
  */
 function happenedAt(payload: Payload): number {
-  const moments = TIMED_SUBJECTS.flatMap((subject) => {
+  const moments = [...SUBJECTS].flatMap((subject) => {
     const value = payload[subject];
     return isObject(value) ? MOMENTS.map((moment) => Date.parse(String(value[moment]))) : [];
   });

@@ -3,12 +3,12 @@ import type { Queries } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
-import type { MirrorPart } from "../../config/parts.ts";
+import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { hookSubscriptions } from "../../schema.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
-import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS, PART_EVENTS } from "../deliveries/events.ts";
+import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../deliveries/events.ts";
 import { eachAlone } from "../problems/isolated.ts";
 
 const EVERYTHING = "*";
@@ -139,4 +139,4 @@ export async function placeSubscribed(
   }
 }
 
-const OWN_EVENTS: ReadonlySet<string> = new Set([EVERYTHING, ...HOOK_EVENTS, ...Object.values(PART_EVENTS).flat()]);
+const OWN_EVENTS: ReadonlySet<string> = new Set([EVERYTHING, ...HOOK_EVENTS, ...MIRROR_PARTS.flatMap(eventsOfPart)]);
