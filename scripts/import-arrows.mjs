@@ -65,14 +65,15 @@ const ARROWS = {
   ],
   // The files beside these folders: what a call is, and which route answers it.
   "src/api": [
-    ...["base", "src/context.ts", "src/http", "src/mirror", "src/events"],
+    ...["base", "src/kinds", "src/context.ts", "src/http", "src/mirror", "src/events"],
     ...["src/api/callers", "src/api/dialect", "src/api/streams", "src/api/description"],
     ...["src/api/rest", "src/api/graphql", "src/api/feed", "src/api/forward", "src/api/edge"],
   ],
-  "src/api/dialect": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api"],
+  "src/api/dialect": ["base", "src/kinds", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api"],
   // What a caller has registered ends with their rights.
   "src/api/callers": [
     "base",
+    "src/kinds",
     "src/context.ts",
     "src/http",
     "src/upstream",
@@ -92,7 +93,7 @@ const ARROWS = {
   ],
   "src/api/streams": ["base", "src/http", "src/api", "src/api/callers"],
   "src/api/rest": [
-    ...["base", "src/http", "src/upstream", "src/mirror", "src/events"],
+    ...["base", "src/kinds", "src/http", "src/upstream", "src/mirror", "src/events"],
     ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward"],
   ],
   "src/api/graphql": [
@@ -100,7 +101,7 @@ const ARROWS = {
     ...["src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward", "src/api/streams"],
   ],
   "src/api/feed": [
-    ...["base", "src/http", "src/mirror", "src/events"],
+    ...["base", "src/kinds", "src/http", "src/mirror", "src/events"],
     ...["src/api", "src/api/callers", "src/api/dialect", "src/api/streams"],
   ],
   "src/api/edge": [

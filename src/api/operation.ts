@@ -1,7 +1,8 @@
 import type { MirrorPart } from "../config/parts.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Exchange, Params } from "../http/server.ts";
-import type { RepositoryName, Right } from "../mirror/read/repositories.ts";
+import type { Right } from "../kinds/rights.ts";
+import type { RepositoryName } from "../mirror/read/repositories.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 
 /** One operation of the service that we serve. */

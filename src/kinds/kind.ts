@@ -4,6 +4,7 @@ import type { ResourceKind } from "../../db/schema/states.ts";
 import type { MirrorPart } from "../config/parts.ts";
 import { type Fields, type Json, numberOf, objectOf } from "../json.ts";
 import { literalOf, referenceId } from "./placeholders.ts";
+import type { Right } from "./rights.ts";
 
 export type Kind = ResourceKind;
 
@@ -17,6 +18,8 @@ export interface ResourceKey {
 /** What the mirror knows of one kind of resource. Each has a folder here, and `registry.ts` lists them. */
 export interface Resource {
   kind: Kind;
+  /** The right to see it. Null: everybody sees it. The key of an issue may be a pull request's. */
+  right: Right | null;
   /** The part of a repository that it belongs to. Null: it is mirrored of every repository. */
   part: MirrorPart | null;
   /** Whether it lies outside of repositories, as accounts do. */
@@ -84,7 +87,17 @@ export function resource(
 ): Resource {
   const columnTypes = columnsOf(table);
   return {
-    ...{ kind, table, columnTypes, part: null, isGlobal: false, keyColumn: "id", columns: () => ({}), needed: [] },
+    ...{
+      kind,
+      table,
+      columnTypes,
+      right: null,
+      part: null,
+      isGlobal: false,
+      keyColumn: "id",
+      columns: () => ({}),
+      needed: [],
+    },
     ...{
       detailKeys: NO_KEYS,
       hasBody: "body" in columnTypes,

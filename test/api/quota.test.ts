@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Caller } from "../../src/api/callers/permissions.ts";
 import { wholeSight } from "../../src/api/callers/permissions.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
+import { CODE_RIGHTS } from "../../src/kinds/rights.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";
@@ -19,7 +20,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
     token: {
       id: "0",
       userId,
-      kinds: { issues: "read", pulls: "read", checks: true, statuses: true, contents: true, hooks: false },
+      kinds: { issues: "read", pulls: "read", code: CODE_RIGHTS, hooks: false },
       repositories: "all",
       sight: wholeSight("all"),
       payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "", scopes: null },

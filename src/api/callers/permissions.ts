@@ -1,9 +1,10 @@
 import type { Config } from "../../config.ts";
 import { isRead } from "../../http/reply.ts";
 import type { Fields } from "../../json.ts";
+import { CODE_RIGHTS, type CodeRight, forCode, type Right } from "../../kinds/rights.ts";
 import type { Closeness } from "../../mirror/documents.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
-import { type Right, type Sight, sees } from "../../mirror/read/repositories.ts";
+import { type Sight, sees } from "../../mirror/read/repositories.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
 import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
@@ -78,9 +79,7 @@ export const PERMISSIONS = [
   "issues:write",
   "pull_requests:read",
   "pull_requests:write",
-  "checks:read",
-  "statuses:read",
-  "contents:read",
+  ...CODE_RIGHTS.map((right) => `${right}:read` as const),
   "hooks:write",
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];
@@ -89,10 +88,8 @@ export type Permission = (typeof PERMISSIONS)[number];
 export interface Kinds {
   issues: Level | null;
   pulls: Level | null;
-  /** Whether it reads check runs and suites, commit statuses, or code and what is published of it. */
-  checks: boolean;
-  statuses: boolean;
-  contents: boolean;
+  /** What of commits it reads. */
+  code: readonly CodeRight[];
   /**
    * Whether the token may register hooks here, which hear of all that happens. It may only if the permission is named.
    */
@@ -102,15 +99,12 @@ export interface Kinds {
 /** What a token may do. `permissions` null: it reads every kind, and writes them all if `canWrite`. Pure. */
 export function kindsOf(permissions: readonly string[] | null, canWrite: boolean): Kinds {
   const all = canWrite ? "write" : "read";
-  if (permissions === null)
-    return { issues: all, pulls: all, checks: true, statuses: true, contents: true, hooks: false };
+  if (permissions === null) return { issues: all, pulls: all, code: CODE_RIGHTS, hooks: false };
   const given = (name: string) => LEVELS.findLast((level) => permissions.includes(`${name}:${level}`)) ?? null;
   return {
     issues: given("issues"),
     pulls: given("pull_requests"),
-    checks: permissions.includes("checks:read"),
-    statuses: permissions.includes("statuses:read"),
-    contents: permissions.includes("contents:read"),
+    code: CODE_RIGHTS.filter((right) => permissions.includes(`${right}:read`)),
     hooks: permissions.includes("hooks:write"),
   };
 }
@@ -123,15 +117,13 @@ export function wholeSight(ids: Sight[Right]): Sight {
 const NO_REPOSITORIES: readonly number[] = [];
 
 /** The sight of a caller who reads the same kinds in each of these repositories. Pure. */
-export function sightIn(ids: Sight[Right], { issues, pulls, checks, statuses, contents }: Kinds): Sight {
+export function sightIn(ids: Sight[Right], { issues, pulls, code }: Kinds): Sight {
   return {
     metadata: ids,
     issues: issues !== null ? ids : NO_REPOSITORIES,
     pulls: pulls !== null ? ids : NO_REPOSITORIES,
     "issues or pulls": issues !== null || pulls !== null ? ids : NO_REPOSITORIES,
-    checks: checks ? ids : NO_REPOSITORIES,
-    statuses: statuses ? ids : NO_REPOSITORIES,
-    contents: contents ? ids : NO_REPOSITORIES,
+    ...forCode((right) => (code.includes(right) ? ids : NO_REPOSITORIES)),
   };
 }
 
@@ -167,21 +159,9 @@ export function mayBeForwarded({ config }: { config: Pick<Config, "forwarding"> 
 
 /** Whether a token may write where this right is needed. If the right names two kinds, either suffices. Pure. */
 function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
-  switch (right) {
-    case "issues":
-      return issues === "write";
-    case "pulls":
-      return pulls === "write";
-    case "issues or pulls":
-      return issues === "write" || pulls === "write";
-    case "metadata":
-    case "checks":
-    case "statuses":
-    case "contents":
-      return false;
-    default:
-      throw new Error(`There is no right ${right satisfies never}`);
-  }
+  const [mayIssues, mayPulls] = [issues === "write", pulls === "write"];
+  if (right === "issues or pulls") return mayIssues || mayPulls;
+  return right === "issues" ? mayIssues : right === "pulls" && mayPulls;
 }
 
 /**
@@ -202,9 +182,6 @@ export function mayHook(token: ApiToken, repositoryId: number | null): boolean {
 function isTokenFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }
-
-/** A right to resources that belong to commits. */
-export type CodeRight = "checks" | "statuses" | "contents";
 
 /** Whether upstream is known to show the caller this resource of a repository's commits. */
 export function readsCode(
@@ -325,18 +302,13 @@ function permissions(level: RepositoryPermission): Permissions {
 }
 
 /**
- * The service's permissions for each right (GitHub docs, "Permissions required for fine-grained personal access
- * tokens"). One of them suffices.
+ * The service's permissions for a right (GitHub docs, "Permissions required for fine-grained personal access tokens").
+ * One of them suffices.
  */
-const PERMISSIONS_OF_RIGHT: Readonly<Record<Right, readonly string[]>> = {
-  metadata: ["metadata"],
-  issues: ["issues"],
-  pulls: ["pull_requests"],
-  "issues or pulls": ["issues", "pull_requests"],
-  checks: ["checks"],
-  statuses: ["statuses"],
-  contents: ["contents"],
-};
+function permissionsOfRight(right: Right): readonly string[] {
+  if (right === "issues or pulls") return ["issues", "pull_requests"];
+  return [right === "pulls" ? "pull_requests" : right];
+}
 
 /** What a request asks of a repository. */
 interface AskedOfRepository {
@@ -380,7 +352,11 @@ export function acceptedPermissions(rights: readonly Right[], method: string): R
   const level = isRead(method) ? "read" : "write";
   // The service separates those that are all needed by a comma, and those of which one suffices by a semicolon.
   const accepted = rights
-    .map((right) => PERMISSIONS_OF_RIGHT[right].map((permission) => `${permission}=${level}`).join("; "))
+    .map((right) =>
+      permissionsOfRight(right)
+        .map((permission) => `${permission}=${level}`)
+        .join("; "),
+    )
     .join(", ");
   return { "X-Accepted-GitHub-Permissions": accepted };
 }

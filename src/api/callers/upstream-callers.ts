@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
+import { forCode } from "../../kinds/rights.ts";
 import { ONES_OWN } from "../../mirror/documents.ts";
 import type { Sight } from "../../mirror/read/repositories.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -262,9 +263,7 @@ function sightByKind(
     issues: where(({ issues }) => issues),
     pulls: where(({ pulls }) => pulls),
     "issues or pulls": where(({ issues, pulls }) => issues || pulls),
-    checks: code ? where(() => true) : none,
-    statuses: code ? where(() => true) : none,
-    contents: code ? where(() => true) : none,
+    ...forCode(() => (code ? where(() => true) : none)),
   };
 }
 

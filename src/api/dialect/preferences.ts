@@ -1,8 +1,8 @@
-import type { ResourceKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { RequestHeaders } from "../../http/reply.ts";
-import { type Right, type Sight, visible } from "../../mirror/read/repositories.ts";
+import { resources } from "../../kinds/registry.ts";
+import { type Sight, visible } from "../../mirror/read/repositories.ts";
 import { NOT_YET } from "../../upstream/client/doubts.ts";
 import { ApiFault } from "./fault.ts";
 
@@ -36,22 +36,6 @@ export function notYet(): ApiFault {
  */
 const MOST_DOUBTS = 300;
 
-/** The right that shows each kind of resource. The key of an issue may be a pull request's. Everybody sees accounts. */
-const SHOWN_BY: Readonly<Record<Exclude<ResourceKind, "user">, Right>> = {
-  repository: "metadata",
-  label: "issues or pulls",
-  milestone: "issues or pulls",
-  issue: "issues or pulls",
-  issue_comment: "issues or pulls",
-  pull_request: "pulls",
-  review: "pulls",
-  review_comment: "pulls",
-  check_run: "checks",
-  check_suite: "checks",
-  status: "statuses",
-  release: "contents",
-};
-
 /**
  * The header that names the resources about which upstream is being asked, if the caller prefers it: those that the
  * caller may read, since an answer that refuses them has this header too. Call it once the caller is let in, and before
@@ -63,9 +47,10 @@ export async function doubtHeaders(
   request: RequestHeaders,
 ): Promise<Record<string, string>> {
   if (!prefers(request, "settled")) return {};
-  const shown = [...Map.groupBy(Object.entries(SHOWN_BY), ([, right]) => right)].map(
-    ([right, kinds]) =>
-      sql`(m.kind = any(${kinds.map(([kind]) => kind)}::text[]) and ${visible(sql`r`, sight, right)})`,
+  const shown = [...Map.groupBy(resources, ({ right }) => right)].flatMap(([right, some]) =>
+    right === null
+      ? []
+      : [sql`(m.kind = any(${some.map(({ kind }) => kind)}::text[]) and ${visible(sql`r`, sight, right)})`],
   );
   const doubts = await readDb.query<{ name: string }>(sql`
     select m.repository_id || '/' || m.kind || '/' || m.key as name from refresh_marks m

@@ -1,5 +1,6 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { CODE_RIGHTS, type CodeRight, isCodeRight, type Right } from "../../kinds/rights.ts";
 import { associationFor, type Closeness, withShown } from "../../mirror/documents.ts";
 import {
   type PresentText,
@@ -8,7 +9,7 @@ import {
   type WrittenText,
   writtenName,
 } from "../../mirror/read/present-texts.ts";
-import { type Right, type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
+import { type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
 import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf } from "../callers/permissions.ts";
 
 /**
@@ -16,8 +17,6 @@ import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf
  * request that is talked about.
  */
 type EventRight = Right | "code" | "talk";
-
-const CODE = ["checks", "statuses", "contents"] as const;
 
 /** The right that each event takes. Only hooks hear of all other events: alerts, keys, teams, members … */
 const TAKES: Readonly<Record<string, EventRight>> = {
@@ -146,18 +145,10 @@ export class EventReader {
     if (this.hearsAll({ repositoryId })) return true;
     const takes = Object.hasOwn(TAKES, event) ? TAKES[event] : undefined;
     if (takes === undefined || repository === null) return false;
-    switch (takes) {
-      case "code":
-        return CODE.every((right) => readsCode(this.#caller, this.#sight, repository, right));
-      case "checks":
-      case "statuses":
-      case "contents":
-        return readsCode(this.#caller, this.#sight, repository, takes);
-      case "talk":
-        return sees(this.#sight, repository, "issues or pulls");
-      default:
-        return sees(this.#sight, repository, takes);
-    }
+    const reads = (right: CodeRight) => readsCode(this.#caller, this.#sight, repository, right);
+    if (takes === "code") return CODE_RIGHTS.every(reads);
+    if (isCodeRight(takes)) return reads(takes);
+    return sees(this.#sight, repository, takes === "talk" ? "issues or pulls" : takes);
   }
 
   /**

@@ -1,7 +1,7 @@
 import { isRead } from "../../http/reply.ts";
 import { decoded } from "../../http/server.ts";
+import { CODE_RIGHTS, type Right } from "../../kinds/rights.ts";
 import { areHeadsSeen } from "../../mirror/read/pulls.ts";
-import type { Right } from "../../mirror/read/repositories.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
@@ -27,7 +27,7 @@ interface ReadForm {
 }
 
 /** For a path of which nobody can say what it shows. */
-const EVERY_RIGHT: TakenRights = ["contents", "issues", "pulls", "checks", "statuses"];
+const EVERY_RIGHT: TakenRights = ["issues", "pulls", ...CODE_RIGHTS];
 
 /**
  * Paths below a repository that the mirror's own credential may read for callers: everyone with the named rights sees

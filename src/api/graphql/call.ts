@@ -2,6 +2,7 @@ import type { OperationDefinitionNode, SelectionNode } from "graphql";
 import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Fields, Json } from "../../json.ts";
+import type { Right } from "../../kinds/rights.ts";
 import {
   type FoundNode,
   findById,
@@ -18,7 +19,6 @@ import {
   findRenamedRepository,
   hasWhereSeen,
   joinConfirmations,
-  type Right,
   type ShownRepository,
   type Sight,
   sees,

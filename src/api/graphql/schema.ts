@@ -11,12 +11,12 @@ import {
   isScalarType,
 } from "graphql";
 import { objectOf } from "../../json.ts";
+import type { Right } from "../../kinds/rights.ts";
 import { issueSource } from "../../mirror/read/issues.ts";
 import { labelSource } from "../../mirror/read/labels.ts";
 import { milestoneSource } from "../../mirror/read/milestones.ts";
 import { findIssueDocuments, type PageSource } from "../../mirror/read/pages.ts";
 import { pullSource } from "../../mirror/read/pulls.ts";
-import type { Right } from "../../mirror/read/repositories.ts";
 import type { GraphqlCall } from "./call.ts";
 import { typedError } from "./errors.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";

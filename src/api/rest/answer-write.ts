@@ -1,8 +1,8 @@
 import { levelOf } from "../../failure.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
+import type { Right } from "../../kinds/rights.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { isMirroredIssue, isMirroredPull } from "../../mirror/read/pulls.ts";
-import type { Right } from "../../mirror/read/repositories.ts";
 import { UnsafePathError } from "../../upstream/client/paths.ts";
 import type { RawAnswer } from "../../upstream/client/upstream.ts";
 import type { Answer, RepositoryCall } from "../call.ts";

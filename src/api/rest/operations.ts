@@ -1,5 +1,5 @@
 import type { Exchange, Params, Route } from "../../http/server.ts";
-import type { Right } from "../../mirror/read/repositories.ts";
+import type { Right } from "../../kinds/rights.ts";
 import type { Answer, Call, RepositoryCall } from "../call.ts";
 import { REST_DOCS } from "../dialect/fault.ts";
 import { ENTERPRISE_PREFIX, pathInApi } from "../dialect/protocol.ts";

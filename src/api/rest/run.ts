@@ -2,11 +2,11 @@ import { createHash, hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf, isRead, isShort, type RequestHeaders } from "../../http/reply.ts";
+import { isCodeRight, type Right } from "../../kinds/rights.ts";
 import {
   findOldestConfirmation,
   findRenamedRepository,
   type RepositoryName,
-  type Right,
   type ShownRepository,
   sees,
 } from "../../mirror/read/repositories.ts";
@@ -217,7 +217,7 @@ function isServed(
 ): boolean {
   if (!part) return true;
   if (!repository.mirrors.includes(part)) return false;
-  if (takes !== "checks" && takes !== "statuses" && takes !== "contents") return true;
+  if (!isCodeRight(takes)) return true;
   // Callers with our own tokens are refused here, in our words.
   return readsCode(caller, sight, repository, takes) || (caller.kind === "user" && caller.by.of === "own");
 }

@@ -1,8 +1,8 @@
 import type { Fields } from "../../json.ts";
+import type { Right } from "../../kinds/rights.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { findLabel } from "../../mirror/read/labels.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
-import type { Right } from "../../mirror/read/repositories.ts";
 import type { RepositoryCall } from "../call.ts";
 import { notFound, REST_DOCS } from "../dialect/fault.ts";
 import type { ServedOperation } from "../operation.ts";

@@ -13,6 +13,7 @@ const NOT_IN_RUNS: ReadonlySet<string> = new Set([
 ]);
 
 export const checkRun = resource("check_run", checkRuns, {
+  right: "checks",
   part: "checks",
   columns: ({ check_suite, app }) => ({ check_suite_id: idOf(check_suite), app_id: idOf(app) }),
   needed: ["head_sha", "name", "status"],

@@ -3,6 +3,7 @@ import { isCompleted, resource, resourceEvents, sets } from "../kind.ts";
 import { checkSuites } from "./table.ts";
 
 export const checkSuite = resource("check_suite", checkSuites, {
+  right: "checks",
   part: "checks",
   columns: ({ app }) => ({ app_id: idOf(app) }),
   needed: ["head_sha"],

@@ -3,6 +3,7 @@ import { referenceId } from "../placeholders.ts";
 import { issueComments } from "./table.ts";
 
 export const issueComment = resource("issue_comment", issueComments, {
+  right: "issues or pulls",
   columns: ({ issue_url, user }) => ({ issue_number: numberInAddress(issue_url), user_id: referenceId(user) }),
   needed: ["created_at", "updated_at"],
   upstream: { path: (id) => `/issues/comments/${id}`, phase: "issue comments" },

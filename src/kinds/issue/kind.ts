@@ -5,6 +5,7 @@ import { issueEvents } from "./events.ts";
 import { issues } from "./table.ts";
 
 export const issue = resource("issue", issues, {
+  right: "issues or pulls",
   keyColumn: "number",
   columns: (fields) => ({
     state: stateOf(fields),

@@ -2,6 +2,7 @@ import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents } from "
 import { labels } from "./table.ts";
 
 export const label = resource("label", labels, {
+  right: "issues or pulls",
   needed: ["name"],
   // A label is shown by its name, which may be another by now.
   upstream: { path: () => "/labels?per_page=100", phase: "labels" },

@@ -3,6 +3,7 @@ import { referenceId } from "../placeholders.ts";
 import { milestones } from "./table.ts";
 
 export const milestone = resource("milestone", milestones, {
+  right: "issues or pulls",
   columns: ({ creator }) => ({ creator_id: referenceId(creator) }),
   needed: ["number", "title", "state"],
   upstream: { path: (_id, number) => `/milestones/${number}`, numberColumn: "number", phase: "milestones" },

@@ -5,6 +5,7 @@ import { pullRequestEvents } from "./events.ts";
 import { pullRequests } from "./table.ts";
 
 export const pullRequest = resource("pull_request", pullRequests, {
+  right: "pulls",
   keyColumn: "number",
   columns: (fields) => {
     const [head, base] = [objectOf(fields.head), objectOf(fields.base)];

@@ -4,6 +4,7 @@ import { referenceId } from "../placeholders.ts";
 import { releases } from "./table.ts";
 
 export const release = resource("release", releases, {
+  right: "contents",
   part: "releases",
   columns: ({ author, draft }) => ({ author_id: referenceId(author), draft: draft === true }),
   needed: ["tag_name", "created_at"],

@@ -4,6 +4,7 @@ import { referenceId } from "../placeholders.ts";
 import { repositories } from "./table.ts";
 
 export const repository = resource("repository", repositories, {
+  right: "metadata",
   isGlobal: true,
   columns: ({ owner }) => ({ owner_id: referenceId(owner) }),
   upstream: { path: (id) => `/repositories/${id}` },

@@ -3,6 +3,7 @@ import { referenceId } from "../placeholders.ts";
 import { pullRequestReviewComments } from "./table.ts";
 
 export const reviewComment = resource("review_comment", pullRequestReviewComments, {
+  right: "pulls",
   columns: (fields) => ({
     review_id: fields.pull_request_review_id ?? null,
     pull_number: numberInAddress(fields.pull_request_url),

@@ -4,6 +4,7 @@ import { referenceId } from "../placeholders.ts";
 import { pullRequestReviews } from "./table.ts";
 
 export const review = resource("review", pullRequestReviews, {
+  right: "pulls",
   columns: ({ pull_request_url, user }) => ({
     pull_number: numberInAddress(pull_request_url),
     user_id: referenceId(user),

@@ -4,6 +4,7 @@ import { referenceId } from "../placeholders.ts";
 import { commitStatuses } from "./table.ts";
 
 export const status = resource("status", commitStatuses, {
+  right: "statuses",
   part: "checks",
   columns: ({ url, creator }) => ({ sha: shaInAddress(url), creator_id: referenceId(creator) }),
   // Upstream shows statuses by their commit alone, and never changes one.

@@ -3,15 +3,9 @@ import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
+import type { Right } from "../../kinds/rights.ts";
 import { Gather } from "../../work/gather.ts";
 import { Kept, type Reading, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
-
-/**
- * The rights that a token may have in a repository. They are about the repository itself, its issues, pull requests,
- * check runs and suites, commit statuses, and its code with releases. Labels, milestones and assignable people need
- * either issues or pull requests.
- */
-export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses" | "contents";
 
 /** Private repositories, by id. */
 type Ids = "all" | readonly number[];

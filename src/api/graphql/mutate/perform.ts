@@ -1,5 +1,5 @@
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
-import type { Right } from "../../../mirror/read/repositories.ts";
+import type { Right } from "../../../kinds/rights.ts";
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
 import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
 import type { Received } from "../../../upstream/client/transport.ts";

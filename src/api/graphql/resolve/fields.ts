@@ -1,7 +1,8 @@
 import type { Json } from "../../../json.ts";
+import type { CodeRight, Right } from "../../../kinds/rights.ts";
 import { associationFor } from "../../../mirror/documents.ts";
-import { hasWhereSeen, type Right } from "../../../mirror/read/repositories.ts";
-import { type CodeRight, closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
+import { hasWhereSeen } from "../../../mirror/read/repositories.ts";
+import { closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
 import { notGiven, typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
