@@ -4,7 +4,8 @@
 --   alter role dashboards set default_transaction_read_only = on;
 --   alter role dashboards set statement_timeout = '60s';
 --
--- Each migration runs this file again. A new table is unreadable until it names it.
+-- Each migration runs this file again. A new table is unreadable until it names it, but for the tables of resources and
+-- of their lists.
 
 do $$
 begin
@@ -20,11 +21,18 @@ grant usage on schema public to tain_reader;
 
 -- What upstream showed.
 grant select on
-  former_names, users, labels, milestones,
-  issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
-  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, checked_commits,
-  mirrored_lists, pull_request_commits, pull_request_files, pull_request_threads, releases, release_lists, refs, ref_lists
+  former_names, issue_transfers, issue_labels, issue_assignees, checked_commits,
+  pull_request_commits, pull_request_files, pull_request_threads, refs
 to tain_reader;
+do $$
+begin
+  execute format('grant select on %s to tain_reader', (
+    select string_agg(t.oid::regclass::text, ', ') from pg_class t
+      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and t.relname <> 'repositories'
+        and (t.relname like '%\_lists' or exists (
+          select from pg_attribute a where a.attrelid = t.oid and a.attname = 'key_stamps' and not a.attisdropped))));
+end
+$$;
 
 -- How the mirror stands.
 grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes,

@@ -20,10 +20,18 @@ revoke all on all tables in schema public from tain_web;
 grant usage on sequence revision to tain_web;
 
 -- What upstream showed: merged, never removed. Lists of an issue's labels and people are written anew.
-grant select, insert, update on
-  repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_comments,
-  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases, shapes, revisions, refresh_marks
-to tain_web;
+grant select, insert, update on former_names, issue_transfers, shapes, revisions, refresh_marks to tain_web;
+do $$
+begin
+  -- Resources are known by a column that each of their tables has.
+  execute format('grant select, insert, update on %s to tain_web', (
+    select string_agg(t.oid::regclass::text, ', ') from pg_class t join pg_attribute a on a.attrelid = t.oid
+      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and a.attname = 'key_stamps' and not a.attisdropped));
+  execute format('grant select on %s to tain_web', (
+    select string_agg(t.oid::regclass::text, ', ') from pg_class t
+      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and t.relname like '%\_lists'));
+end
+$$;
 grant select, insert, update, delete on issue_labels, issue_assignees, validators, refs to tain_web;
 -- What it only passed on is its own to keep, and nobody else's to read.
 grant select, insert, update, delete on forwarded_answers to tain_web;
@@ -35,7 +43,7 @@ grant select, insert, update on eras to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on
-  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, pull_request_threads, release_lists, ref_lists,
+  checked_commits, pull_request_commits, pull_request_files, pull_request_threads,
   origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, exclusive_work,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners
 to tain_web;

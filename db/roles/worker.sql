@@ -20,9 +20,8 @@ revoke all on all tables in schema public from tain_worker;
 grant usage on sequence revision, event_place to tain_worker;
 
 grant select, insert, update, delete on
-  repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
-  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses,
-  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, pull_request_threads, releases, release_lists, refs, ref_lists,
+  former_names, issue_transfers, issue_labels, issue_assignees,
+  checked_commits, pull_request_commits, pull_request_files, pull_request_threads, refs,
   shapes, revisions, refresh_marks, validators, exclusive_work,
   deliveries, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners,
@@ -31,14 +30,20 @@ to tain_worker;
 grant select on origin, schema_migrations, eras to tain_worker;
 grant execute on function sent_payload(bigint, bigint) to tain_worker;
 
--- After a copy it has Postgres look at what it filled. Before 17 there is no such right, and autovacuum does it alone.
 do $$
+declare
+  -- Resources are known by a column that each of their tables has.
+  resources text := (
+    select string_agg(t.oid::regclass::text, ', ') from pg_class t join pg_attribute a on a.attrelid = t.oid
+      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and a.attname = 'key_stamps' and not a.attisdropped);
+  lists text := (
+    select string_agg(t.oid::regclass::text, ', ') from pg_class t
+      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and t.relname like '%\_lists');
 begin
+  execute format('grant select, insert, update, delete on %s, %s to tain_worker', resources, lists);
+  -- After a copy it has Postgres look at what it filled. Before 17 there is no such right, and autovacuum does it alone.
   if current_setting('server_version_num')::integer >= 170000 then
-    grant maintain on
-      repositories, users, labels, milestones, issues, issue_labels, issue_assignees, issue_comments, pull_requests,
-      pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases
-    to tain_worker;
+    execute format('grant maintain on %s, issue_labels, issue_assignees to tain_worker', resources);
   end if;
 end
 $$;

@@ -1,5 +1,6 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, numberOf, objectOf, textOf } from "../../json.ts";
+import { resources } from "../../kinds/registry.ts";
 
 /** How a feed is written: server-sent events, or one JSON document a line. */
 export type FeedForm = "sse" | "ndjson";
@@ -48,21 +49,24 @@ function subjectPath(payload: Fields): string | null {
   if (milestone !== null) return `milestones/${milestone}`;
   const label = textOf(objectOf(payload.label).name);
   if (label !== null) return `labels/${encodeURIComponent(label)}`;
-  for (const [key, path] of Object.entries(NUMBERED)) {
+  for (const [key, pathOf] of PATHS) {
     const id = numberOf(objectOf(payload[key]).id);
-    if (id !== null) return `${path}/${id}`;
+    if (id !== null) return pathOf(id);
   }
   const sha = textOf(payload.sha);
   return sha === null ? textOf(payload.ref) : `commits/${sha}`;
 }
 
-const NUMBERED = {
-  check_run: "check-runs",
-  check_suite: "check-suites",
-  workflow_job: "actions/jobs",
-  workflow_run: "actions/runs",
-  release: "releases",
-};
+/** The paths of subjects that are known by their ids, by their keys in the payload. */
+const PATHS: ReadonlyMap<string, (id: number) => string> = new Map([
+  ...resources.flatMap(({ part, events, upstream: { path, numberColumn } }) =>
+    part !== null && events && path && numberColumn === undefined
+      ? [[events.in, (id: number) => path(id, null).slice(1)] as const]
+      : [],
+  ),
+  ["workflow_job", (id: number) => `actions/jobs/${id}`],
+  ["workflow_run", (id: number) => `actions/runs/${id}`],
+]);
 
 /** The text of an event. Pure. */
 export function eventText(form: FeedForm, id: number, envelope: string): string {

@@ -1,5 +1,6 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { resources } from "../../kinds/registry.ts";
 import { CODE_RIGHTS, type CodeRight, isCodeRight, type Right } from "../../kinds/rights.ts";
 import { associationFor, type Closeness, withShown } from "../../mirror/documents.ts";
 import {
@@ -19,39 +20,34 @@ import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf
 type EventRight = Right | "code" | "talk";
 
 /** The right that each event takes. Only hooks hear of all other events: alerts, keys, teams, members … */
-const TAKES: Readonly<Record<string, EventRight>> = {
-  issues: "issues",
-  sub_issues: "issues",
-  issue_dependencies: "issues",
-  issue_comment: "talk",
-  pull_request: "pulls",
-  pull_request_review: "pulls",
-  pull_request_review_comment: "pulls",
-  pull_request_review_thread: "pulls",
-  label: "issues or pulls",
-  milestone: "issues or pulls",
-  check_run: "checks",
-  check_suite: "checks",
-  status: "statuses",
-  workflow_job: "code",
-  workflow_run: "code",
-  push: "contents",
-  create: "contents",
-  delete: "contents",
-  commit_comment: "contents",
-  release: "contents",
-  fork: "metadata",
-  star: "metadata",
-  watch: "metadata",
-  repository: "metadata",
-  public: "metadata",
-};
+const TAKES: ReadonlyMap<string, EventRight> = new Map<string, EventRight>([
+  ...resources.flatMap(({ right, events }) => (events && right !== null ? [[events.event, right] as const] : [])),
+  ...Object.entries({
+    // Of a pull request, another event tells.
+    issues: "issues",
+    sub_issues: "issues",
+    issue_dependencies: "issues",
+    issue_comment: "talk",
+    pull_request_review_thread: "pulls",
+    status: "statuses",
+    workflow_job: "code",
+    workflow_run: "code",
+    push: "contents",
+    create: "contents",
+    delete: "contents",
+    commit_comment: "contents",
+    fork: "metadata",
+    star: "metadata",
+    watch: "metadata",
+    public: "metadata",
+  } as const),
+]);
 
 /** Keys of payloads whose values reads of the API show too. */
-const DOCUMENTS: ReadonlySet<string> = new Set(
-  `assignee check_run check_suite comment forkee issue label milestone organization pull_request release repository
-   requested_reviewer requested_team review sender workflow_job workflow_run`.split(/\s+/),
-);
+const DOCUMENTS: ReadonlySet<string> = new Set([
+  ...resources.flatMap(({ events }) => events?.in ?? []),
+  ..."assignee forkee organization requested_reviewer requested_team sender workflow_job workflow_run".split(" "),
+]);
 
 /** Keys of payloads that say what happened, whoever asks. Unknown keys are left out. */
 const TELLING_KEYS: ReadonlySet<string> = new Set(
@@ -143,7 +139,7 @@ export class EventReader {
     repository: ShownRepository | null,
   ): boolean {
     if (this.hearsAll({ repositoryId })) return true;
-    const takes = Object.hasOwn(TAKES, event) ? TAKES[event] : undefined;
+    const takes = TAKES.get(event);
     if (takes === undefined || repository === null) return false;
     const reads = (right: CodeRight) => readsCode(this.#caller, this.#sight, repository, right);
     if (takes === "code") return CODE_RIGHTS.every(reads);
@@ -174,7 +170,7 @@ export class EventReader {
     if (event.event === "release" && !this.#seesRelease(payload, repository)) return null;
     if (hasMirrorsRights(this.#caller)) return text;
     if (payload === null) return null;
-    if (TAKES[event.event] === "talk") {
+    if (TAKES.get(event.event) === "talk") {
       const isPull = isObject(objectOf(payload.issue).pull_request);
       if (!sees(this.#sight, repository, isPull ? "pulls" : "issues")) return null;
     }
