@@ -15,7 +15,7 @@ export { issueComments } from "./kinds/issue-comment/table.ts";
 export { labels } from "./kinds/label/table.ts";
 export { milestones } from "./kinds/milestone/table.ts";
 export { pullRequests } from "./kinds/pull-request/table.ts";
-export { releases } from "./kinds/release/table.ts";
+export { releaseLists, releases } from "./kinds/release/table.ts";
 export { repositories } from "./kinds/repository/table.ts";
 export { pullRequestReviews } from "./kinds/review/table.ts";
 export { pullRequestReviewComments } from "./kinds/review-comment/table.ts";

@@ -20,7 +20,7 @@ import { markListsDue } from "../src/sync/lists/due.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
 import { markRefsDue } from "../src/sync/refs/due.ts";
-import { markReleasesDue } from "../src/sync/releases/due.ts";
+import { markResourceListsDue } from "../src/sync/resource-lists/due.ts";
 import { inShards } from "../src/sync/shards.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { noteQuota } from "../src/upstream/quota/history.ts";
@@ -70,7 +70,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         resolveSelections(ctx, signal),
         markChecksDue(ctx),
         markListsDue(ctx),
-        markReleasesDue(ctx),
+        markResourceListsDue(ctx),
         markRefsDue(ctx),
       ]);
     case "subscribe":

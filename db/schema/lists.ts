@@ -174,20 +174,6 @@ export const refLists = pgTable(
   ],
 );
 
-/**
- * One row is the list of releases of one repository: whether it is all here, and which of them upstream calls the
- * latest.
- */
-export const releaseLists = pgTable("release_lists", {
-  repositoryId: int8("repository_id").primaryKey(),
-  heardAt: timestamptz("heard_at"),
-  readAt: timestamptz("read_at"),
-  isHalfStored: boolean("is_half_stored").default(false).notNull(),
-  showsDrafts: boolean("shows_drafts").default(false).notNull(),
-  latestId: int8("latest_id"),
-  latestReadAt: timestamptz("latest_read_at"),
-});
-
 /** One row is one ordered set of keys in which upstream was seen to embed a shared resource in another. */
 export const shapes = pgTable("shapes", {
   id: text().primaryKey(),

@@ -1,6 +1,7 @@
 import type { PgTable } from "drizzle-orm/pg-core";
 import { type ColumnType, columnsOf } from "../../db/schema/columns.ts";
 import type { ResourceKind } from "../../db/schema/states.ts";
+import type { SQL } from "../../db/sql.ts";
 import type { MirrorPart } from "../config/parts.ts";
 import { type Fields, type Json, numberOf, objectOf } from "../json.ts";
 import { literalOf, referenceId } from "./placeholders.ts";
@@ -42,6 +43,8 @@ export interface Resource {
   /** Orders two observations where upstream sends no `updated_at`; stored in the column `progress`. */
   progressOf?: (fields: Fields) => number;
   upstream: ResourceUpstream;
+  /** The list of all of a repository's resources of this kind, where the mirror holds that whole. */
+  list?: ResourceList;
   /** The issue or pull request that it stands under. */
   parent?: KindParent;
   /** How webhooks show its document, which differs from reads. */
@@ -68,6 +71,23 @@ interface ResourceUpstream {
   phase?: string;
   /** Whether upstream shows it only while the repository's pull requests are switched on. */
   isOfPulls?: boolean;
+}
+
+/** A list that the mirror reads to its end when it is due. It serves the list once it has read it. */
+export interface ResourceList {
+  /** One row is the list of one repository: when it was told of and read, and whether a read of it was cut off. */
+  table: PgTable;
+  /** Below `/repositories/{id}`. */
+  path: string;
+  /** How often upstream is asked for it in any case, in ms. Unchanged that costs nothing. */
+  everyMs: number;
+  /**
+   * How often in the hour after an event, and while the list has such a row `t`, since upstream then changes more than it
+   * tells.
+   */
+  moving?: { everyMs: number; rows: SQL };
+  /** Rows `t` that upstream shows only to those who may push; the table's column says whether it shows them to us. */
+  hidden?: { rows: SQL; column: string };
 }
 
 interface KindParent {

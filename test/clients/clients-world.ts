@@ -16,7 +16,7 @@ import { isPull } from "../../src/simulator/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markReleasesDue } from "../../src/sync/releases/due.ts";
+import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { upsertSchedules } from "../../src/sync/schedules.ts";
 import { askAt } from "../support/asking.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -137,7 +137,7 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run; these go on afterwards. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [markChecksDue, markListsDue, markReleasesDue, markRefsDue]) await markDue(ctx);
+  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue]) await markDue(ctx);
   await settleMarks();
   await upsertSchedules(ctx);
 }

@@ -21,7 +21,7 @@ import { mismatch } from "../../src/sync/deliveries/read.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
-import { markReleasesDue } from "../../src/sync/releases/due.ts";
+import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tell } from "./tell.ts";
 
@@ -77,7 +77,7 @@ async function find(): Promise<void> {
     await world.catchUp();
     await settleParts(world.ctx);
     await markChecksDue(world.ctx);
-    await markReleasesDue(world.ctx);
+    await markResourceListsDue(world.ctx);
     await world.ctx.queues.refresh.clean(0, 1_000, "delayed");
     await dispatchMarks(world.ctx);
     await world.settle();

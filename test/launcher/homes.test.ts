@@ -37,7 +37,12 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
     changes("ref_lists"),
     ["src/mirror/store/refs.ts", "src/sync/refs/read.ts", "src/sync/following/parts.ts"],
   ],
-  ["changes of lists of releases", changes("release_lists"), ["src/sync/releases/", "src/sync/following/parts.ts"]],
+  ["changes of lists of releases", changes("release_lists"), ["src/sync/resource-lists/"]],
+  [
+    "changes of lists of resources",
+    /(insert into|update|delete from) \$\{[\w.]*list\.table\}/,
+    ["src/sync/resource-lists/", "src/sync/following/parts.ts"],
+  ],
   // Each part of the sync notes in its own transaction how far it has come.
   [
     "changes of how far a repository is followed",

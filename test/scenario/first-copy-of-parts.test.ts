@@ -22,7 +22,7 @@ import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markReleasesDue } from "../../src/sync/releases/due.ts";
+import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
@@ -67,7 +67,7 @@ test(
       await checkDeliveries(ctx);
       await markChecksDue(ctx);
       await markListsDue(ctx);
-      await markReleasesDue(ctx);
+      await markResourceListsDue(ctx);
       await markRefsDue(ctx);
       await ctx.queues.refresh.clean(0, 10_000, "delayed");
       await dispatchMarks(ctx);

@@ -8,7 +8,7 @@ import { addCode } from "../../src/simulator/generate-code.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import type { Release } from "../../src/simulator/records-code.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
-import { markReleasesDue } from "../../src/sync/releases/due.ts";
+import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { passRound } from "../support/rounds.ts";
@@ -61,7 +61,7 @@ function release(tagName: string, more: Partial<Parameters<typeof createRelease>
   });
 }
 
-const pass = (ms: number) => passRound(world, ms, markReleasesDue);
+const pass = (ms: number) => passRound(world, ms, markResourceListsDue);
 
 const at = (path: string) => `/repos/${world.first}${path}`;
 const get = (path: string, token: string | null = world.token) => askAt(world.url, "GET", at(path), { token });

@@ -12,7 +12,7 @@ import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markReleasesDue } from "../../src/sync/releases/due.ts";
+import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { openMirror, type TestMirror, type TestMirrorOptions } from "./mirror.ts";
 import { eventually } from "./patience.ts";
 import { mirrorAll, type TestWorld, untilIdle } from "./world.ts";
@@ -94,7 +94,7 @@ export async function passMinute(simulator: TestWorld["simulator"], mirrors: rea
 /** Asks for all work that a scheduler would ask for now. */
 export async function doWhatIsDue(ctx: Context): Promise<void> {
   await wakeDue(ctx);
-  for (const markDue of [markChecksDue, markListsDue, markReleasesDue, markRefsDue]) await markDue(ctx);
+  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue]) await markDue(ctx);
   await dispatchMarks(ctx);
   // Works as a job that is tried again. On a busy machine Redis may be late to say what is left of the quota.
   await eventually(() => sweep(ctx));

@@ -1,7 +1,8 @@
+import { sql } from "../../../db/sql.ts";
 import { textOf } from "../../json.ts";
 import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
 import { referenceId } from "../placeholders.ts";
-import { releases } from "./table.ts";
+import { releaseLists, releases } from "./table.ts";
 
 export const release = resource("release", releases, {
   right: "contents",
@@ -9,6 +10,14 @@ export const release = resource("release", releases, {
   columns: ({ author, draft }) => ({ author_id: referenceId(author), draft: draft === true }),
   needed: ["tag_name", "created_at"],
   upstream: { path: (id) => `/releases/${id}` },
+  list: {
+    table: releaseLists,
+    path: "/releases",
+    everyMs: 60 * 60_000,
+    // Upstream sends no event for an asset, and assets come after their release. None is known for edits of a draft.
+    moving: { everyMs: 5 * 60_000, rows: sql`t.draft` },
+    hidden: { rows: sql`t.draft`, column: "shows_drafts" },
+  },
   events: resourceEvents({
     event: "release",
     in: "release",

@@ -25,3 +25,17 @@ export const releases = pgTable(
     index("releases_tag").on(table.repositoryId, table.tagName),
   ],
 );
+
+/**
+ * One row is the list of releases of one repository: whether it is all here, and which of them upstream calls the
+ * latest.
+ */
+export const releaseLists = pgTable("release_lists", {
+  repositoryId: int8("repository_id").primaryKey(),
+  heardAt: timestamptz("heard_at"),
+  readAt: timestamptz("read_at"),
+  isHalfStored: boolean("is_half_stored").default(false).notNull(),
+  showsDrafts: boolean("shows_drafts").default(false).notNull(),
+  latestId: int8("latest_id"),
+  latestReadAt: timestamptz("latest_read_at"),
+});

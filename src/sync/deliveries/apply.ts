@@ -28,7 +28,7 @@ import { tryAgain } from "../problems/problems.ts";
 import { SIDE_KEYS } from "../refresh/issue-sides.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { hearRefs } from "../refs/heard.ts";
-import { hearReleases } from "../releases/heard.ts";
+import { hearResourceLists } from "../resource-lists/heard.ts";
 import { marksForCounting, observeCounts } from "./counts.ts";
 import { aboutOf, partsOfEvent, type RefreshAsk, saysPrivate } from "./events.ts";
 import {
@@ -117,7 +117,7 @@ async function hearParts(tx: Transaction, heard: MergedDeliveries): Promise<Mark
   return [
     ...(await hearChecks(tx, heard)),
     ...(await hearLists(tx, heard)),
-    ...(await hearReleases(tx, heard)),
+    ...(await hearResourceLists(tx, heard)),
     ...(await hearRefs(tx, heard)),
   ];
 }

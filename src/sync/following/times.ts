@@ -1,4 +1,4 @@
-import { gt } from "drizzle-orm";
+import { getTableName, gt } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -7,6 +7,7 @@ import { OUR_CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import { auditPages } from "../../schema.ts";
 import { forgetValidatorsSince } from "../../upstream/conditional/validators.ts";
 import { tryAgainSince } from "../problems/problems.ts";
+import { LISTED } from "../resource-lists/listed.ts";
 
 /** What becomes of a time that lies ahead: it is unknown, or it counts as of now. */
 type Mending = "unknown" | "now";
@@ -35,7 +36,7 @@ const TIMES: Times = {
 const TIMES_OF_LISTS: Times = {
   mirrored_lists: { heard_at: "now", read_at: "unknown" },
   checked_commits: { heard_at: "now", read_at: "unknown", suites_read_at: "unknown" },
-  release_lists: { heard_at: "now", read_at: "unknown", latest_read_at: "unknown" },
+  release_lists: { latest_read_at: "unknown" },
   ref_lists: { read_at: "unknown" },
   found_changes: { found_at: "now", heard_at: "now", made_at: "now" },
 };
@@ -58,6 +59,10 @@ export async function putTimesRight({ db, clock, log }: Pick<Context, "db" | "cl
     if (rows === 0) return 0;
     for (const [table, columns] of Object.entries(TIMES_OF_LISTS))
       rows += await mend(tx, { table, columns, now, ahead });
+    for (const { list } of LISTED) {
+      const columns: TimesOfTable["columns"] = { heard_at: "now", read_at: "unknown" };
+      rows += await mend(tx, { table: getTableName(list.table), columns, now, ahead });
+    }
     await tx.delete(auditPages).where(gt(auditPages.walkedAt, ahead));
     await forgetValidatorsSince(tx, ahead);
     return rows;

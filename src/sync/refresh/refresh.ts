@@ -32,7 +32,7 @@ import { endProblem, findProblems, type Problem, problemName, type Subject, tryA
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
-import { refreshReleases } from "../releases/refresh.ts";
+import { refreshResourceLists } from "../resource-lists/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
 import { IssueSides, issueSideOf, keysInDoubt } from "./issue-sides.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "./marks.ts";
@@ -119,12 +119,10 @@ export class Refreshes {
         return refreshChecks(this.#ctx, this.#nodes, repositoryId);
       case "lists":
         return refreshLists(this.#ctx, repositoryId);
-      case "releases":
-        return refreshReleases(this.#ctx, repositoryId);
       case "refs":
         return refreshRefs(this.#ctx, repositoryId);
       default:
-        throw new Error(`Nothing of a repository is called ${kind satisfies never}`);
+        return refreshResourceLists(this.#ctx, kind, repositoryId);
     }
   }
 

@@ -1,0 +1,25 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
+import type { MergedDeliveries } from "../deliveries/read.ts";
+import { LISTED } from "./listed.ts";
+
+/**
+ * Notes when deliveries told of rows of lists. The merge keeps a list up to date. What only upstream can say of it, it
+ * says once no replica lags. Answers a mark for each repository to ask about.
+ */
+export async function hearResourceLists(tx: Transaction, { seen, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
+  const marks: Mark[] = [];
+  for (const { kind, part, list, further } of LISTED) {
+    const told = seen.filter((one) => one.kind === kind && parts.get(one.repositoryId)?.includes(part));
+    const ids = [...new Set(told.map(({ repositoryId }) => repositoryId))];
+    if (ids.length === 0) continue;
+    await tx.query(sql`
+      insert into ${list.table} (repository_id, heard_at) select id, ${askedAt}::timestamptz
+          from unnest(${sql.array(ids, "bigint")}::bigint[]) as id order by id
+        on conflict (repository_id) do update set heard_at = excluded.heard_at`);
+    if (further)
+      marks.push(...ids.map((id) => ({ ...repositoryMark(part, id, askedAt), notBefore: afterLag(askedAt) })));
+  }
+  return marks;
+}

@@ -1,0 +1,65 @@
+import { WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
+import type { Context } from "../../context.ts";
+import type { Kind, Resource, ResourceList } from "../../kinds/kind.ts";
+import { resources } from "../../kinds/registry.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { latestRelease } from "./latest-release.ts";
+
+/** A kind whose resources the mirror holds as a whole list of each repository. */
+export interface ListedKind {
+  kind: Kind;
+  part: ListedPart;
+  resource: Resource;
+  list: ResourceList;
+  /** What upstream has to say of the list beside its rows. */
+  further?: FurtherAnswer;
+}
+
+/** Something about the row `l` of a list that upstream alone knows. */
+interface FurtherAnswer {
+  /** Whether no row has changed since upstream said so. */
+  isKnown: SQL;
+  read: (ctx: Context, repository: MirroredRepository) => Promise<void>;
+}
+
+/** A part whose mark stands for the lists of its kinds. */
+export type ListedPart = MirrorPart & WholeKind;
+
+const FURTHER: Readonly<Partial<Record<Kind, FurtherAnswer>>> = { release: latestRelease };
+
+export const LISTED: readonly ListedKind[] = resources.flatMap((resource) => {
+  const { kind, part, list } = resource;
+  const further = FURTHER[kind];
+  if (!list) return [];
+  if (part === null || !isMarked(part)) throw new Error(`No mark stands for the list of ${kind}`);
+  return [{ kind, part, resource, list, ...(further && { further }) }];
+});
+
+function isMarked(part: MirrorPart): part is ListedPart {
+  const marked: readonly string[] = WHOLE_KINDS;
+  return marked.includes(part);
+}
+
+export const LISTED_PARTS: readonly ListedPart[] = [...new Set(LISTED.map(({ part }) => part))];
+
+/** The kinds of a part that are held as lists, in lock order. */
+export function listedOf(part: string): readonly ListedKind[] {
+  return LISTED.filter((one) => one.part === part);
+}
+
+/** Of a row `l` of the list's table: upstream has to be asked for the list again. Unchanged that costs nothing. */
+export function isListDue({ resource, list: { everyMs, moving } }: ListedKind, now: Date): SQL {
+  const before = (ms: number) => new Date(now.getTime() - ms);
+  const isMoving =
+    moving &&
+    sql`or (l.read_at <= ${before(moving.everyMs)} and (l.heard_at > ${before(everyMs)}
+      or exists (select from ${resource.table} t where t.repository_id = l.repository_id and ${moving.rows} and t.deleted_at is null)))`;
+  return sql`(l.read_at is null or l.read_at <= ${before(everyMs)} ${isMoving ?? sql``})`;
+}
+
+/** Of a row `l` of the list's table: it is here, and so is all that upstream says of it. */
+export function isListWhole({ further }: ListedKind): SQL {
+  return sql`(l.read_at is not null and ${further?.isKnown ?? sql`true`})`;
+}
