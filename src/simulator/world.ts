@@ -5,6 +5,7 @@
  * as a person would make them are the functions in `changes/`: they change the truth, apply the service's rules for
  * `updated_at` and counters, and tell the event. All of them begin with `(world, by, …)`, `by` being a user's id.
  */
+import { HARD_BUMPS, type UncertainBumps } from "./bumps.ts";
 import type { Clock } from "./clock.ts";
 import { Code } from "./code.ts";
 import type { WorldEvent } from "./event.ts";
@@ -28,30 +29,6 @@ import {
   type User,
 } from "./records.ts";
 import { ReplicaLag, type Row } from "./replica-lag.ts";
-
-/** What the service's documentation leaves open: whether these move an issue's `updated_at`. */
-export interface UncertainBumps {
-  readonly reopen: boolean;
-  readonly titleEdit: boolean;
-  readonly lock: boolean;
-  readonly pin: boolean;
-  readonly commentEdit: boolean;
-  readonly commentDelete: boolean;
-  readonly labelDelete: boolean;
-  readonly typeChange: boolean;
-}
-
-// Where the service's behaviour is unknown, the simulator takes the answer that is harder for a mirror.
-const HARD_BUMPS: UncertainBumps = {
-  reopen: true,
-  titleEdit: true,
-  lock: false,
-  pin: false,
-  commentEdit: false,
-  commentDelete: false,
-  labelDelete: false,
-  typeChange: false,
-};
 
 /** What the service gives each organisation to begin with. */
 const ISSUE_TYPES: readonly IssueType[] = [
