@@ -12,7 +12,7 @@ import type { World } from "./world.ts";
 export type Kind = "issues" | "pull_requests";
 
 /** The permissions that make an access. */
-type Reached = Kind | "checks" | "statuses" | "contents";
+type Reached = Kind | "checks" | "statuses" | "contents" | "deployments";
 
 export type Reach = "none" | "read" | "write";
 
@@ -27,6 +27,7 @@ export interface Access {
   readonly checks: Reach;
   readonly statuses: Reach;
   readonly contents: Reach;
+  readonly deployments: Reach;
   /** Whether drafts of releases are shown. */
   readonly drafts: boolean;
 }
@@ -38,6 +39,7 @@ export const NO_ACCESS: Access = {
   checks: "none",
   statuses: "none",
   contents: "none",
+  deployments: "none",
   drafts: false,
 };
 
@@ -56,6 +58,7 @@ export function accessOf(world: World, token: Token | null, repository: Reposito
     checks: reach("checks"),
     statuses: reach("statuses"),
     contents,
+    deployments: reach("deployments"),
     drafts: contents === "write" && role !== undefined && RANK.indexOf(role) >= RANK.indexOf("push"),
   };
 }
@@ -65,7 +68,7 @@ export function accessOf(world: World, token: Token | null, repository: Reposito
  */
 export function allows(world: World, token: Token | null, repository: Repository, needed: Needed): boolean {
   const now = world.repositories.get(repository.id);
-  if (!now || roleOf(world, token, now) === undefined) return false;
+  if (!now || roleOf(world, token, now, needed) === undefined) return false;
   if (now.visibility === "public" && needed.some(isPublicData)) return true;
   if (!token) return false;
   // GitHub: what a fine-grained token may be given has no checks in it.
@@ -74,7 +77,7 @@ export function allows(world: World, token: Token | null, repository: Repository
   if (!reads && !token.write) return false;
   const permissions = permissionsOf(token, now);
   if (permissions) return ownRole(world, token, now) !== undefined && grants(permissions, needed);
-  return reads || !hasScopes(token) || writesByScope(token, now);
+  return reads || !hasScopes(token) || writesByScope(token, now, needed);
 }
 
 /**
@@ -97,12 +100,20 @@ function installationOf({ installations }: Token, repository: Repository): Insta
   return installations?.().find((one) => one.suspendedAt === null && covers(one, repository));
 }
 
-/** What a caller is to a repository: undefined when it may not even know of it. */
-export function roleOf(world: World, token: Token | null, repository: Repository): RepositoryRole | undefined {
+/**
+ * What a caller is to a repository: undefined when it may not even know of it. A narrow scope may open a private one
+ * for what is `needed` alone.
+ */
+export function roleOf(
+  world: World,
+  token: Token | null,
+  repository: Repository,
+  needed: Needed = [],
+): RepositoryRole | undefined {
   const now = world.repositories.get(repository.id);
   if (!now || (token?.grant && token.grant.installation.suspendedAt !== null)) return undefined;
   const open = now.visibility === "public" ? "pull" : undefined;
-  const role = (token && ownRole(world, token, now)) ?? open;
+  const role = (token && ownRole(world, token, now, needed)) ?? open;
   if (!token || !role) return role;
   return token.write || RANK.indexOf(role) < RANK.indexOf("push") ? role : "pull";
 }
@@ -110,8 +121,10 @@ export function roleOf(world: World, token: Token | null, repository: Repository
 const RANK: readonly RepositoryRole[] = ["pull", "triage", "push", "maintain", "admin"];
 
 /** Undefined when the token was not given the repository: then it has no more than anybody. */
-function ownRole(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
-  if (hasScopes(token) && repository.visibility !== "public" && !token.scopes.includes("repo")) return undefined;
+function ownRole(world: World, token: Token, repository: Repository, needed: Needed = []): RepositoryRole | undefined {
+  const { visibility } = repository;
+  if (hasScopes(token) && visibility !== "public" && !token.scopes.includes("repo") && !hasNarrowScope(token, needed))
+    return undefined;
   if (wasGiven(token, repository)) {
     const permissions = isIntegration(token) ? permissionsOf(token, repository) : null;
     // A token that was given a repository may work in it, apart from its account's rights.
@@ -154,8 +167,18 @@ function roleOfUser(world: World, userId: number, repository: Repository): Repos
 }
 
 // GitHub docs: "Scopes for OAuth apps". No scope reads public data alone.
-function writesByScope({ scopes }: Token, { visibility }: Repository): boolean {
-  return scopes.includes("repo") || (visibility === "public" && scopes.includes("public_repo"));
+function writesByScope(token: Token, { visibility }: Repository, needed: Needed): boolean {
+  const { scopes } = token;
+  if (scopes.includes("repo") || (visibility === "public" && scopes.includes("public_repo"))) return true;
+  return hasNarrowScope(token, needed);
+}
+
+/**
+ * GitHub docs: `repo_deployment` is for deployments in public and private repositories, "without granting access to the
+ * code".
+ */
+function hasNarrowScope({ scopes }: Token, needed: Needed): boolean {
+  return scopes.includes("repo_deployment") && needed.some(({ permission }) => permission === "deployments");
 }
 
 export function kindOf(issue: Issue): Kind {

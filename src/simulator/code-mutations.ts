@@ -1,12 +1,14 @@
 /** Changes of what hangs on code, by name: see `mutations.ts`. */
 import * as checks from "./changes/checks.ts";
+import * as deployments from "./changes/deployments.ts";
 import * as refs from "./changes/refs.ts";
 import * as releases from "./changes/releases.ts";
 import { resolveThread } from "./changes/threads.ts";
 import { commitOf } from "./commits.ts";
 import type { Arguments } from "./mutation-arguments.ts";
-import { CHECK_CONCLUSIONS, CHECK_STATUSES, STATUS_STATES, type Tag } from "./records-code.ts";
+import { CHECK_CONCLUSIONS, CHECK_STATUSES, DEPLOYMENT_STATES, STATUS_STATES, type Tag } from "./records-code.ts";
 import { runView, statusView, suiteView } from "./views/check.ts";
+import { deploymentStatusView, deploymentView } from "./views/deployment.ts";
 import { releaseView } from "./views/release.ts";
 import type { View } from "./views/view.ts";
 import type { World } from "./world.ts";
@@ -114,6 +116,23 @@ export const CODE_MUTATIONS: Readonly<Record<string, Mutation>> = {
     if (!asset) throw new Error(`There is no asset ${given.text("name")}`);
     releases.download(world, release, asset.id);
   },
+  /** Of `ref`, or of the default branch. */
+  createDeployment: (world, by, given, view) => {
+    const repository = given.repository();
+    const more = given.picked("task", "payload", "environment", "description");
+    const kind = given.picked("transientEnvironment", "productionEnvironment");
+    const input = { repository, ref: given.optional("ref") ?? repository.defaultBranch, ...more, ...kind };
+    return deploymentView(view, deployments.createDeployment(world, by, input));
+  },
+  createDeploymentStatus: (world, by, given, view) => {
+    const state = given.choice("state", DEPLOYMENT_STATES);
+    if (!state) throw new Error("state is missing");
+    const deployment = given.row("deployment", world.code.deployments);
+    const more = given.picked("description", "environment", "logUrl", "environmentUrl", "autoInactive");
+    return deploymentStatusView(view, deployments.createDeploymentStatus(world, by, deployment, { state, ...more }));
+  },
+  deleteDeployment: (world, _by, given) =>
+    deployments.deleteDeployment(world, given.row("deployment", world.code.deployments)),
   /** The thread that the review comment `comment` began. */
   resolveThread: (world, by, given) => {
     const { id, issue } = given.row("comment", world.reviewComments);

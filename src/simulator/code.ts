@@ -1,5 +1,15 @@
 import type { Repository } from "./records.ts";
-import type { CheckApp, CheckRun, CheckSuite, Commit, CommitStatus, Release, Tag } from "./records-code.ts";
+import type {
+  CheckApp,
+  CheckRun,
+  CheckSuite,
+  Commit,
+  CommitStatus,
+  Deployment,
+  DeploymentStatus,
+  Release,
+  Tag,
+} from "./records-code.ts";
 
 /** What a repository has beside its issues. */
 export interface CodeRows {
@@ -14,12 +24,15 @@ export interface CodeRows {
   /** By name. */
   readonly tags: Map<string, Tag>;
   readonly releases: Map<number, Release>;
+  readonly deployments: Map<number, Deployment>;
 }
 
 /** The rows that hang on code. A repository has none until something is pushed, said or asked of it. */
 export class Code {
   readonly checkSuites = new Map<number, CheckSuite>();
   readonly releases = new Map<number, Release>();
+  readonly deployments = new Map<number, Deployment>();
+  readonly deploymentStatuses = new Map<number, DeploymentStatus>();
   /** Threads of reviews that are resolved, by the id of their first comment, and who did it. */
   readonly resolvedThreads = new Map<number, number>();
   readonly checkRuns = new Map<number, CheckRun>();
@@ -37,6 +50,7 @@ export class Code {
         statuses: new Map(),
         tags: new Map(),
         releases: new Map(),
+        deployments: new Map(),
       };
       this.#rows.set(id, rows);
     }
@@ -48,6 +62,10 @@ export class Code {
     const rows = this.#rows.get(id);
     this.#rows.delete(id);
     for (const release of rows?.releases.keys() ?? []) this.releases.delete(release);
+    for (const deployment of rows?.deployments.values() ?? []) {
+      this.deployments.delete(deployment.id);
+      for (const status of deployment.statuses) this.deploymentStatuses.delete(status.id);
+    }
     for (const suite of [...(rows?.suites.values() ?? [])].flat()) {
       this.checkSuites.delete(suite.id);
       for (const run of suite.runs) this.checkRuns.delete(run.id);

@@ -1,5 +1,5 @@
 import type { Comment, Issue, IssueType, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
-import type { CheckRun, CheckSuite, CommitStatus, Release } from "./records-code.ts";
+import type { CheckRun, CheckSuite, CommitStatus, Deployment, DeploymentStatus, Release } from "./records-code.ts";
 
 type EventName =
   | "issues"
@@ -18,6 +18,8 @@ type EventName =
   | "create"
   | "delete"
   | "release"
+  | "deployment"
+  | "deployment_status"
   | "pull_request_review_thread"
   | "sub_issues"
   | "issue_dependencies"
@@ -47,6 +49,8 @@ export interface WorldEvent {
   readonly checkSuite?: CheckSuite;
   readonly status?: CommitStatus;
   readonly release?: Release;
+  readonly deployment?: Deployment;
+  readonly deploymentStatus?: DeploymentStatus;
   /** What was made or deleted; `push` tells where to. */
   readonly ref?: { readonly name: string; readonly type: "branch" | "tag" };
   /** The thread of a review: the id of its first comment. */

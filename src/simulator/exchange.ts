@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { roleOf } from "./access.ts";
 import { appOfJwt, looksLikeJwt, UNDECODABLE } from "./app-jwt.ts";
 import { type App, covers } from "./apps.ts";
+import type { Needed } from "./permissions.ts";
 import { appCaller, type Bucket, type Caller, callerOf } from "./quota.ts";
 import type { Repository, RepositoryRole } from "./records.ts";
 import { Refusal } from "./refusal.ts";
@@ -59,8 +60,8 @@ export function openExchange(
   const caller =
     app && !(app instanceof Refusal) ? appCaller(app) : callerOf(token, request.socket.remoteAddress ?? "127.0.0.1");
   const media = mediaOf(headers.accept);
-  const role = (repository: Repository) =>
-    roleOf(world, token, repository) ?? (app ? roleOfApp(service, app, repository) : undefined);
+  const role = (repository: Repository, needed?: Needed) =>
+    roleOf(world, token, repository, needed) ?? (app ? roleOfApp(service, app, repository) : undefined);
   return {
     request,
     response,

@@ -12,7 +12,7 @@ import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
 import { isJsonObject } from "./json.ts";
 import { LockOut } from "./lock-out.ts";
-import { acceptedPermissions, acceptedScopes, has, levelOf, neededFor } from "./permissions.ts";
+import { acceptedPermissions, acceptedScopes, has, levelOf, type Needed, neededFor } from "./permissions.ts";
 import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
 import { REFUSALS } from "./refusals.ts";
@@ -176,12 +176,13 @@ export class HttpApi {
       if (exchange.token && !mayCreate(exchange.token, found.route.method)) throw inaccessible(exchange.token);
       return dressed(exchange, found.route, found.route.run(call));
     }
-    const role = repository && exchange.view.roleOf(repository);
+    const needed = found.route.forApps ? [] : neededFor(found.route.method, found.route.pattern);
+    const role = repository && exchange.view.roleOf(repository, needed);
     if (!repository || !role) throw notFound();
     if (moved) throw new Redirect(`${exchange.view.apiUrl}${call.path}${queryOf(request)}`);
     if (repository.blocked) return blockedAnswer(repository);
     if (segments[3] === "pulls" && !repository.hasPullRequests) throw notFound();
-    if (!app) this.#checkPermission(exchange, found.route, repository);
+    if (!app) this.#checkPermission(exchange, needed, repository);
     const { token } = exchange;
     const level = levelOf(method);
     const inRepository: RepositoryCall = {
@@ -195,8 +196,7 @@ export class HttpApi {
   }
 
   /** Callers without a token are refused by what needs one. */
-  #checkPermission({ token }: Exchange, { method, pattern }: Route, repository: Repository): void {
-    const needed = neededFor(method, pattern);
+  #checkPermission({ token }: Exchange, needed: Needed, repository: Repository): void {
     if (!token || allows(this.#service.world, token, repository, needed)) return;
     // A scope that is missing looks as if there were nothing.
     throw hasScopes(token) && token.write ? notFound() : inaccessible(token, needed);

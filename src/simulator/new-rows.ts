@@ -39,7 +39,9 @@ export type IdKind =
   | "checkRun"
   | "status"
   | "release"
-  | "asset";
+  | "asset"
+  | "deployment"
+  | "deploymentStatus";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;

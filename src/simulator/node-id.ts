@@ -20,6 +20,8 @@ export type NodeKind =
   | "StatusContext"
   | "Release"
   | "ReleaseAsset"
+  | "Deployment"
+  | "DeploymentStatus"
   | "IssueType";
 
 const PREFIXES: Readonly<Record<NodeKind, string>> = {
@@ -40,6 +42,9 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   StatusContext: "SC",
   Release: "RE",
   ReleaseAsset: "RA",
+  // Both as recorded in 2024: cli/cli#5541.
+  Deployment: "DE",
+  DeploymentStatus: "DES",
   IssueType: "IT",
 };
 

@@ -62,6 +62,8 @@ export function acceptedScopes(method: string, pattern: string): string {
     return ["admin:repo_hook", "public_repo", ...read, "repo", ...write].join(", ");
   }
   if (/^\/statuses|\/status(es)?$/.test(path)) return "repo, repo:status";
+  // GitHub docs: "Create a deployment". That the header says the same is not recorded.
+  if (path.startsWith("/deployments")) return "repo, repo_deployment";
   if (levelOf(method) === "write") return path.endsWith("/lock") ? "public_repo, repo" : "";
   return /^\/(pulls|git|commits)|^\/issues\/(:number\/)?comments/.test(path) ? "" : "repo";
 }
@@ -82,6 +84,8 @@ function namesFor(path: string, level: Level): string[] {
       return [level === "read" ? "metadata" : "administration"];
     case "actions":
       return ["actions"];
+    case "deployments":
+      return ["deployments"];
     case "check-runs":
     case "check-suites":
       return ["checks"];
@@ -139,6 +143,9 @@ export function permissionOfEvent(event: string): readonly string[] {
     case "delete":
     case "release":
       return ["contents"];
+    case "deployment":
+    case "deployment_status":
+      return ["deployments"];
     case "check_run":
     case "check_suite":
       return ["checks"];

@@ -1,6 +1,6 @@
 /**
- * Rows of what hangs on code: commits, what machines say of them, tags and releases. See `records.ts` for what rows
- * are.
+ * Rows of what hangs on code: commits, what machines say of them, tags, releases and deployments. See `records.ts` for
+ * what rows are.
  */
 import type { Repository, Seconds } from "./records.ts";
 
@@ -161,4 +161,55 @@ export interface ReleaseAsset {
   readonly downloads: number;
   readonly uploaderId: number;
   readonly createdAt: Seconds;
+}
+
+export const DEPLOYMENT_STATES = [
+  "error",
+  "failure",
+  "inactive",
+  "in_progress",
+  "queued",
+  "pending",
+  "success",
+] as const;
+export type DeploymentStatusState = (typeof DEPLOYMENT_STATES)[number];
+
+/** Asks for a commit to be brought to an environment. Its statuses say what became of it. */
+export interface Deployment {
+  readonly id: number;
+  readonly repository: Repository;
+  readonly creatorId: number;
+  /** The commit that `ref` named then. */
+  readonly sha: string;
+  /** As it was given: a branch, a tag or a sha. */
+  readonly ref: string;
+  readonly task: string;
+  readonly payload: string | Readonly<Record<string, unknown>>;
+  readonly originalEnvironment: string;
+  /** A status may change it. */
+  environment: string;
+  readonly description: string | null;
+  readonly transientEnvironment: boolean;
+  readonly productionEnvironment: boolean;
+  readonly createdAt: Seconds;
+  updatedAt: Seconds;
+  /** Ascending by id. */
+  statuses: readonly DeploymentStatus[];
+  deleted: boolean;
+}
+
+/** One thing said once: it is never changed, only said anew. */
+export interface DeploymentStatus {
+  readonly id: number;
+  readonly deployment: Deployment;
+  readonly creatorId: number;
+  readonly state: DeploymentStatusState;
+  readonly description: string;
+  readonly environment: string;
+  /** Shown as `target_url` as well: that is its old name. */
+  readonly logUrl: string;
+  readonly environmentUrl: string;
+  readonly createdAt: Seconds;
+  readonly updatedAt: Seconds;
+  deleted: boolean;
 }

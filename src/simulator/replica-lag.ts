@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
-import type { CheckRun, CheckSuite, CommitStatus, Release } from "./records-code.ts";
+import type { CheckRun, CheckSuite, CommitStatus, Deployment, DeploymentStatus, Release } from "./records-code.ts";
 
 export type Row =
   | Repository
@@ -14,7 +14,9 @@ export type Row =
   | CheckSuite
   | CheckRun
   | CommitStatus
-  | Release;
+  | Release
+  | Deployment
+  | DeploymentStatus;
 
 /**
  * Reads from a replica that is `ms` behind. Once `draw` was called, it is as far behind as was drawn for the request. A
@@ -30,7 +32,7 @@ export class ReplicaLag {
   #sweepAt = 10_000;
   readonly #versions = new Map<Row, { readonly until: number; readonly was: Row | null }[]>();
   /** Deleted rows that some replica may still have, of each table, by their ids. */
-  readonly #deleted = new Map<ReadonlyMap<number, Row>, Map<number, Row>>();
+  readonly #deleted = new WeakMap<ReadonlyMap<number, Row>, Map<number, Row>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -68,6 +70,13 @@ export class ReplicaLag {
     const was = deleted && this.seen(deleted);
     // A row that was deleted from a table is of the table's type.
     return table.get(id) ?? (was && !was.deleted ? (was as T) : undefined);
+  }
+
+  /** A table's rows as the replica has them, deleted ones among them that it still has, in no certain order. */
+  rows<T extends Row>(table: ReadonlyMap<number, T>): T[] {
+    // Rows that were deleted from a table are of the table's type.
+    const deleted = [...(this.#deleted.get(table)?.values() ?? [])] as T[];
+    return [...table.values(), ...deleted].flatMap((row) => this.seen(row) ?? []).filter((row) => !row.deleted);
   }
 
   /** The row as the replica has it; null when the replica does not have it yet. */

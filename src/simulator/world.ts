@@ -79,7 +79,7 @@ export class World {
   readonly #names = new Map<string, Repository>();
   readonly #oldNames = new Map<string, Repository>();
   readonly #listeners = new Set<(event: WorldEvent) => void>();
-  // Near the service's own figures of 2026: issue and comment ids are past 2^31.
+  // Near the service's own figures of 2026: ids of issues, comments and deployments are past 2^31.
   readonly #lastIds: Record<fresh.IdKind, number> = {
     user: 200_000_000,
     repository: 900_000_000,
@@ -99,6 +99,8 @@ export class World {
     status: 38_000_000_000,
     release: 210_000_000,
     asset: 250_000_000,
+    deployment: 2_900_000_000,
+    deploymentStatus: 7_400_000_000,
   };
 
   constructor(options: WorldOptions = {}) {

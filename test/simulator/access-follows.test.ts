@@ -8,7 +8,7 @@ import {
 } from "../../src/simulator/changes/repositories.ts";
 import { type AccessWorld, openAccessWorld } from "./access-world.ts";
 
-const CODE = { checks: "none", statuses: "none", contents: "none", drafts: false };
+const CODE = { checks: "none", statuses: "none", contents: "none", deployments: "none", drafts: false };
 const NOTHING = { ...CODE, metadata: false, issues: "none", pulls: "none" };
 const ISSUES = { ...CODE, metadata: true, issues: "read", pulls: "none" };
 const ALL_READ = {
@@ -18,6 +18,7 @@ const ALL_READ = {
   checks: "read",
   statuses: "read",
   contents: "read",
+  deployments: "read",
   drafts: false,
 };
 

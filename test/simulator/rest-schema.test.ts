@@ -31,12 +31,15 @@ async function furnish(it: Simulated) {
   await mutate(it, { op: "createTags", names: "v1", message: "First" });
   const release = await mutate(it, { op: "createRelease", tagName: "v1", name: "One", body: "b" });
   await mutate(it, { op: "addReleaseAsset", release: release.id, name: "a.tgz" });
-  return { comment: comment.id, review: review.id, remark: remark.id, run, release: release.id };
+  const { id: deployment } = await mutate(it, { op: "createDeployment", environment: "qa", payload: { a: 1 } });
+  const { id: status } = await mutate(it, { op: "createDeploymentStatus", deployment, state: "success" });
+  const ids = { comment: comment.id, review: review.id, remark: remark.id, release: release.id };
+  return { ...ids, run, deployment, status };
 }
 
 test("every answer has the shape that the service's description gives it", async () => {
   await using it = await openSimulated();
-  const { comment, review, remark, run, release } = await furnish(it);
+  const { comment, review, remark, run, release, deployment, status } = await furnish(it);
   const hook = (await addedHook(it, "http://127.0.0.1:9/")).id;
   await it.ask("POST", `/repos/octo/demo/hooks/${hook}/pings`);
   await it.simulator.quiet();
@@ -108,6 +111,11 @@ test("every answer has the shape that the service's description gives it", async
   await check(`${demo}/releases/tags/v1`, `${repo}/releases/tags/{tag}`);
   await check(`${demo}/releases/${release}`, `${repo}/releases/{release_id}`);
   await check(`${demo}/releases/${release}/assets`, `${repo}/releases/{release_id}/assets`);
+  const deployed = `${demo}/deployments/${deployment}`;
+  await check(`${demo}/deployments`, `${repo}/deployments`);
+  await check(deployed, `${repo}/deployments/{deployment_id}`);
+  await check(`${deployed}/statuses`, `${repo}/deployments/{deployment_id}/statuses`);
+  await check(`${deployed}/statuses/${status}`, `${repo}/deployments/{deployment_id}/statuses/{status_id}`);
   await check(`${demo}/commits`, `${repo}/commits`);
   await check(`${demo}/commits/topic`, `${repo}/commits/{ref}`);
   await check(`${demo}/git/commits/${sha}`, `${repo}/git/commits/{commit_sha}`);
@@ -121,13 +129,15 @@ test("every webhook has the shape that the service's description gives it", asyn
   await using it = await openSimulated();
   await using receiver = await openReceiver();
   await addedHook(it, receiver.url);
-  const { comment, review, remark, release } = await furnish(it);
+  const { comment, review, remark, release, deployment } = await furnish(it);
   for (const op of [
     { op: "resolveThread", comment: remark },
     { op: "unresolveThread", comment: remark },
     { op: "editRelease", release, body: "b2", prerelease: true },
     { op: "editRelease", release, draft: true },
     { op: "deleteRelease", release },
+    { op: "createDeploymentStatus", deployment, state: "inactive" },
+    { op: "deleteDeployment", deployment },
     { op: "deleteTag", name: "v1" },
     { op: "editIssue", number: 1, title: "t2", labels: [], assignees: [], milestone: null },
     { op: "editIssue", number: 1, state: "closed" },
@@ -177,6 +187,6 @@ test("every webhook has the shape that the service's description gives it", asyn
     const schema = webhookSchema(description, name);
     for (const problem of problemsOf(description, schema, payload)) wrong.add(`${name} ${problem}`);
   }
-  expect(names.size).toBe(69);
+  expect(names.size).toBe(71);
   expect([...wrong].toSorted()).toEqual([]);
 });

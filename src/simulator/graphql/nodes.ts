@@ -110,6 +110,8 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
       const release = see(world.code.releases.get(parsed.id));
       return release && (!release.draft || showsDrafts(call, release.repository)) ? release : null;
     }
+    case "Deployment":
+    case "DeploymentStatus":
     case "ReleaseAsset":
     case "StatusContext":
     case "IssueType":

@@ -1,8 +1,9 @@
-/** Routes of what hangs on code: git objects, commits, what machines say of them, refs. */
+/** Routes of what hangs on code: git objects, commits, what machines say of them, refs, releases, deployments. */
 import * as actions from "./actions.ts";
 import * as checks from "./checks.ts";
 import * as code from "./code.ts";
 import * as commits from "./commits.ts";
+import * as deployments from "./deployments.ts";
 import { putUpdateBranch } from "./pulls.ts";
 import * as refs from "./refs.ts";
 import * as releases from "./releases.ts";
@@ -28,6 +29,34 @@ export const CODE_ROUTES: readonly Route[] = [
   inRepository("PATCH", "/releases/:id", "releases/releases#update-a-release", releases.patchRelease),
   inRepository("DELETE", "/releases/:id", "releases/releases#delete-a-release", releases.removeRelease),
   inRepository("GET", "/releases/:id/assets", "releases/assets#list-release-assets", releases.listAssets),
+
+  inRepository("GET", "/deployments", "deployments/deployments#list-deployments", deployments.listDeployments),
+  inRepository("POST", "/deployments", "deployments/deployments#create-a-deployment", deployments.postDeployment),
+  inRepository("GET", "/deployments/:id", "deployments/deployments#get-a-deployment", deployments.getDeployment),
+  inRepository(
+    "DELETE",
+    "/deployments/:id",
+    "deployments/deployments#delete-a-deployment",
+    deployments.removeDeployment,
+  ),
+  inRepository(
+    "GET",
+    "/deployments/:id/statuses",
+    "deployments/statuses#list-deployment-statuses",
+    deployments.listStatuses,
+  ),
+  inRepository(
+    "POST",
+    "/deployments/:id/statuses",
+    "deployments/statuses#create-a-deployment-status",
+    deployments.postStatus,
+  ),
+  inRepository(
+    "GET",
+    "/deployments/:id/statuses/:status",
+    "deployments/statuses#get-a-deployment-status",
+    deployments.getStatus,
+  ),
 
   inRepository("GET", "/git/blobs/:sha", "git/blobs#get-a-blob", code.getBlob),
   inRepository("GET", "/git/commits/:sha", "git/commits#get-a-commit-object", commits.getGitCommit),

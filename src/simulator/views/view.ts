@@ -1,3 +1,4 @@
+import type { Needed } from "../permissions.ts";
 import type { Association, Reactions, Repository, RepositoryRole, Seconds } from "../records.ts";
 import type { World } from "../world.ts";
 
@@ -16,8 +17,8 @@ export interface View {
   readonly bodyForm: BodyForm;
   /** `X-Github-Next-Global-ID: 1`: node ids in the new form only. */
   readonly nextIds: boolean;
-  /** The reader's role; undefined for anonymous readers and webhooks. */
-  roleOf(repository: Repository): RepositoryRole | undefined;
+  /** The reader's role, where some scopes count only for what is `needed`; undefined for anonymous ones and webhooks. */
+  roleOf(repository: Repository, needed?: Needed): RepositoryRole | undefined;
   /** Whether another repository may be shown inside what is read. Webhooks and the control interface show all. */
   sees(repository: Repository): boolean;
   readonly people: Map<number, Json>;

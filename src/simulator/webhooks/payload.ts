@@ -7,6 +7,7 @@ import type { Commit } from "../records-code.ts";
 import { payloadRun, payloadStatus, payloadSuite } from "../views/check.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { headCommit } from "../views/commit.ts";
+import { deploymentStatusView, deploymentView } from "../views/deployment.ts";
 import { issueTypeView, issueView, labelView, milestoneView } from "../views/issue.ts";
 import { fullPull, pullSummary } from "../views/pull.ts";
 import { releaseView } from "../views/release.ts";
@@ -77,6 +78,18 @@ function subject(view: View, event: WorldEvent): Json {
       return refPart(event);
     case "release":
       return event.release ? { release: releaseView(view, event.release), ...changes(view, event) } : {};
+    case "deployment":
+      // Null, as in the examples of what no workflow made.
+      return event.deployment
+        ? { deployment: deploymentView(view, event.deployment), workflow: null, workflow_run: null }
+        : {};
+    case "deployment_status":
+      return event.deployment && event.deploymentStatus
+        ? {
+            deployment_status: deploymentStatusView(view, event.deploymentStatus),
+            deployment: deploymentView(view, event.deployment),
+          }
+        : {};
     case "pull_request_review_thread":
       return issue && isPull(issue)
         ? { thread: threadPart(view, issue, event.thread), pull_request: pullSummary(view, issue) }
