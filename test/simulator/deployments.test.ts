@@ -204,7 +204,7 @@ test("a replica that is behind shows deployments, statuses and deletions late", 
   const { repository, owner } = it;
   const old = createDeployment(world, owner.id, { repository, ref: "main" });
   it.simulator.setFaults({ lagMs: 10_000 });
-  createDeploymentStatus(world, owner.id, old, { state: "queued", environment: "qa" });
+  const status = createDeploymentStatus(world, owner.id, old, { state: "queued", environment: "qa" });
   const fresh = createDeployment(world, owner.id, { repository, ref: "main" });
   const shown = async () => (await it.get(DEPLOYMENTS)).body.map((row: { id: number }) => row.id);
   const statuses = async () => (await it.get(`${DEPLOYMENTS}/${old.id}/statuses`)).body.length;
@@ -214,8 +214,17 @@ test("a replica that is behind shows deployments, statuses and deletions late", 
   expect([await shown(), await statuses(), (await it.one(old)).environment]).toEqual([[fresh.id, old.id], 1, "qa"]);
   deleteDeployment(world, old);
   expect([await shown(), await statuses(), (await it.one(old)).id]).toEqual([[fresh.id, old.id], 1, old.id]);
+  const node = async () => {
+    const query = `{ node(id: "${world.nodeId("DeploymentStatus", status, repository.id)}") { __typename } }`;
+    return (await it.ask("POST", "/graphql", { body: { query } })).body.data.node;
+  };
+  expect(await node()).toEqual({ __typename: "DeploymentStatus" });
   it.clock.advance(10_000);
-  expect([await shown(), (await it.get(`${DEPLOYMENTS}/${old.id}`)).status]).toEqual([[fresh.id], 404]);
+  expect([await shown(), (await it.get(`${DEPLOYMENTS}/${old.id}`)).status, await node()]).toEqual([
+    [fresh.id],
+    404,
+    null,
+  ]);
 });
 
 test("hooks that name the events hear of deployments and statuses, and of nothing that became inactive or was deleted", async () => {

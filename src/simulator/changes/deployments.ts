@@ -182,7 +182,7 @@ export function deleteDeployment(world: World, deployment: Deployment): void {
   }
 }
 
-function latestStatus({ statuses }: Deployment): DeploymentStatus | undefined {
+export function latestStatus({ statuses }: Deployment): DeploymentStatus | undefined {
   return statuses.at(-1);
 }
 

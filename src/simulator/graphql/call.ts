@@ -133,7 +133,7 @@ export function readable(
 }
 
 /** The permission that what hangs on code takes. */
-type CodeKind = "checks" | "statuses" | "contents";
+type CodeKind = "checks" | "statuses" | "contents" | "deployments";
 
 export function mayRead(call: Pick<Call, "caller">, repository: Repository, kind: Kind | CodeKind): boolean {
   return call.caller.may(repository, [{ permission: kind, level: "read" }]);

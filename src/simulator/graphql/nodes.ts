@@ -26,6 +26,8 @@ function checked(call: Call, id: string, row: object | null): object {
   if (issue) requireRead(call, issue.repository, kindOf(issue));
   else if (repository && "tagName" in row) requireRead(call, repository, "contents");
   else if (repository && ("suite" in row || "headSha" in row)) requireRead(call, repository, "checks");
+  else if (repository && ("originalEnvironment" in row || "deployment" in row))
+    requireRead(call, repository, "deployments");
   else if (repository && repository !== row) requireEither(call, repository);
   const parsed = parseNodeId(id);
   // A repository itself lies in none.
@@ -111,7 +113,9 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
       return release && (!release.draft || showsDrafts(call, release.repository)) ? release : null;
     }
     case "Deployment":
+      return see(world.lag.find(world.code.deployments, parsed.id));
     case "DeploymentStatus":
+      return see(world.lag.find(world.code.deploymentStatuses, parsed.id));
     case "ReleaseAsset":
     case "StatusContext":
     case "IssueType":

@@ -32,7 +32,7 @@ function tagRef(call: Call, repository: Repository, name: string): Ref | null {
 }
 
 /** The full name first, then the short one of a branch, then of a tag. */
-function refNamed(call: Call, repository: Repository, text: string): Ref | null {
+export function refNamed(call: Call, repository: Repository, text: string): Ref | null {
   const [, kind, name = ""] = /^refs\/(heads|tags)\/(.+)$/.exec(text) ?? [];
   if (kind === "heads") return branchRef(repository, name);
   if (kind === "tags") return tagRef(call, repository, name);

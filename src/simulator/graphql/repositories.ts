@@ -15,6 +15,7 @@ import {
   work,
 } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
+import { repositoryDeploymentFields } from "./deployments.ts";
 import { issuesSource, pullsSource } from "./issue-lists.ts";
 import { repositoryCodeFields } from "./refs.ts";
 import type { Fields } from "./resolvers.ts";
@@ -80,6 +81,7 @@ export const repositoryFields: Fields<Repository> = {
   updatedAt: (row) => time(row.updatedAt),
   pushedAt: (row) => timeOrNull(row.pushedAt),
   ...repositoryCodeFields,
+  ...repositoryDeploymentFields,
   primaryLanguage: (row) => (row.language === null ? null : { name: row.language }),
   licenseInfo: (row) =>
     row.licenseKey === null

@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo } from "graphql";
 import type { Issue, Label, Milestone, Repository, Review, ReviewComment, User } from "../records.ts";
-import type { CheckRun, CheckSuite } from "../records-code.ts";
+import type { CheckRun, CheckSuite, Deployment, DeploymentStatus } from "../records-code.ts";
 import type { Call } from "./call.ts";
 import type { ReviewThread } from "./review-thread.ts";
 
@@ -27,6 +27,8 @@ export function typeNameOf(row: unknown): string {
   if ("color" in row) return "Label";
   if ("dueOn" in row) return "Milestone";
   if ("issue" in row && "body" in row) return "IssueComment";
+  if ("originalEnvironment" in row) return "Deployment";
+  if ("deployment" in row) return "DeploymentStatus";
   if ("tagName" in row) return "Release";
   if ("contentType" in row) return "ReleaseAsset";
   if ("oid" in row) return "object" in row ? "Tag" : "Commit";
@@ -38,7 +40,8 @@ export function repositoryOf(row: object): Repository | null {
   if ("clientId" in row) return null;
   if ("ownerId" in row) return row as Repository;
   if ("suite" in row) return (row as CheckRun).suite.repository;
-  if ("repository" in row) return (row as Label | Milestone | Issue | CheckSuite).repository;
+  if ("deployment" in row) return (row as DeploymentStatus).deployment.repository;
+  if ("repository" in row) return (row as Label | Milestone | Issue | CheckSuite | Deployment).repository;
   if ("issue" in row) return (row as Review | ReviewComment | ReviewThread).issue.repository;
   return null;
 }

@@ -16,6 +16,7 @@ import * as checks from "./checks.ts";
 import { commentFields, reviewCommentFields, reviewFields, threadFields } from "./comments.ts";
 import { commitFields, gitActorFields, pullCommitFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
+import { deploymentFields, deploymentStatusFields } from "./deployments.ts";
 import { issueFields } from "./issues.ts";
 import { makeUpTheRest, typeOf } from "./made-up.ts";
 import { mutationFields } from "./mutations.ts";
@@ -123,6 +124,8 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   App: checks.appFields,
   Ref: refs.refFields,
   Tag: refs.tagFields,
+  Deployment: deploymentFields,
+  DeploymentStatus: deploymentStatusFields,
   Release: refs.releaseFields,
   ReleaseAsset: refs.assetFields,
 };
