@@ -1,9 +1,11 @@
 /**
- * What machines said of a generated world's open pull requests, its branches beside the default one, and its releases.
+ * What machines said of a generated world's open pull requests, its branches beside the default one, its releases, and
+ * where it was deployed.
  */
 import { addCheckRun, addStatus, checkApp, createSuite } from "./changes/checks.ts";
+import { addDeployment, addDeploymentStatus } from "./changes/deployments.ts";
 import * as faker from "./faker.ts";
-import { conclusionOf } from "./live/code-acts.ts";
+import { conclusionOf, deploymentOf, outcomeOf } from "./live/code-acts.ts";
 import { type Random, seededRandom } from "./random.ts";
 import type { Repository, Seconds } from "./records.ts";
 import { isPull, type World } from "./world.ts";
@@ -13,6 +15,8 @@ export interface CodeSizes {
   readonly branches?: number;
   /** Each with a tag. Default 5. */
   readonly releases?: number;
+  /** Of the default branch, each with a few statuses. Default none. */
+  readonly deployments?: number;
   /** Most check runs of a pull request's head. Default 4. */
   readonly runs?: number;
 }
@@ -32,6 +36,7 @@ export function addCode(world: World, repository: Repository, sizes: CodeSizes, 
   for (let at = 0; at < (sizes.branches ?? 3); at++)
     repository.branches.set(`${faker.branchName(random)}-${at}`, random.hex(40));
   addReleases(world, random, repository, sizes.releases ?? 5, until);
+  addDeployments(world, random, repository, sizes.deployments ?? 0, until);
 }
 
 function addChecks(
@@ -58,7 +63,7 @@ function addReleases(world: World, random: Random, repository: Repository, count
   const target = repository.branches.get(repository.defaultBranch);
   for (let at = 0; at < count && target !== undefined; at++) {
     const tagName = `v1.${at}.0`;
-    const createdAt = repository.createdAt + Math.floor(((until - repository.createdAt) * (at + 1)) / (count + 1));
+    const createdAt = timeOf(repository, at, count, until);
     tags.set(tagName, { name: tagName, sha: target, object: null });
     const id = world.nextId("release");
     releases.set(id, {
@@ -81,4 +86,20 @@ function addReleases(world: World, random: Random, repository: Repository, count
     const release = releases.get(id);
     if (release) world.code.releases.set(id, release);
   }
+}
+
+function addDeployments(world: World, random: Random, repository: Repository, count: number, until: Seconds): void {
+  for (let place = 0; place < count && repository.branches.has(repository.defaultBranch); place++) {
+    const at = timeOf(repository, place, count, until);
+    const deployment = addDeployment(world, repository.ownerId, { ...deploymentOf(random, repository), at });
+    for (let said = random.int(0, 3), after = at; said > 0; said--) {
+      after = Math.min(until, after + random.int(1, BUILD_S));
+      addDeploymentStatus(world, repository.ownerId, deployment, { state: outcomeOf(random), at: after });
+    }
+  }
+}
+
+/** So many of them are spread evenly over the repository's life. */
+function timeOf(repository: Repository, place: number, count: number, until: Seconds): Seconds {
+  return repository.createdAt + Math.floor(((until - repository.createdAt) * (place + 1)) / (count + 1));
 }

@@ -37,6 +37,29 @@ test.each([
   expect(() => generate(options)).toThrow(message);
 });
 
+test("deployments are made only when asked for, and change nothing else but ids", () => {
+  const code = { branches: 2, releases: 3 };
+  const without = generate({ code });
+  const count = (world: World) => [world.code.deployments.size, world.code.deploymentStatuses.size];
+  expect(count(without.world)).toEqual([0, 0]);
+  expect(count(generate({ code: { ...code, deployments: 0 } }).world)).toEqual([0, 0]);
+  const { world, generated, heard } = generate({ code: { ...code, deployments: 12 } });
+  expect(heard).toEqual([]);
+  expect(world.code.deployments.size).toBe(12 * generated.repositories.length);
+  const deployments = [...world.code.deployments.values()];
+  const environments = new Set(deployments.map(({ environment }) => environment));
+  expect(environments).toEqual(new Set(["production", "staging", "review/7"]));
+  for (const { createdAt, updatedAt, statuses, repository } of deployments) {
+    expect(createdAt).toBeGreaterThan(repository.createdAt);
+    expect(updatedAt).toBe(statuses.at(-1)?.createdAt ?? createdAt);
+    expect(updatedAt).toBeLessThanOrEqual(world.now());
+  }
+  const states = new Set([...world.code.deploymentStatuses.values()].map(({ state }) => state));
+  expect([...states]).toEqual(expect.arrayContaining(["success", "inactive"]));
+  const texts = (one: World) => [...one.issues.values()].map(({ title, createdAt }) => [title, createdAt]);
+  expect(texts(world)).toEqual(texts(without.world));
+});
+
 test("an empty repository is possible", () => {
   expect(generate({ repositories: 1, issues: 0, pulls: 0 }).world.issues.size).toBe(0);
 });

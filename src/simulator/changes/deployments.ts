@@ -33,7 +33,7 @@ export function createDeployment(world: World, by: number, input: DeploymentInpu
 }
 
 /** Puts a deployment in its place and tells nobody: for worlds that are generated. */
-function addDeployment(world: World, by: number, input: DeploymentInput): Deployment {
+export function addDeployment(world: World, by: number, input: DeploymentInput): Deployment {
   const { repository, ref, environment = "production", at = world.now() } = input;
   const sha = shaNamed(world, repository, ref);
   // In the words that clients have recorded, as all refusals here.
@@ -94,7 +94,7 @@ export function createDeploymentStatus(
 }
 
 /** Puts a status in its place, with what follows from it, and tells nobody: for worlds that are generated. */
-function addDeploymentStatus(
+export function addDeploymentStatus(
   world: World,
   by: number,
   deployment: Deployment,

@@ -50,6 +50,9 @@ export const FREQUENCIES = {
   advanceBuild: 0,
   reportStatus: 0,
   release: 0,
+  createDeployment: 0,
+  addDeploymentStatus: 0,
+  deleteDeployment: 0,
 } as const satisfies Record<keyof typeof ACTS, number>;
 
 // Object.keys answers `string[]` for every object.

@@ -1,13 +1,27 @@
 import { checkApp, createCheckRun, createStatus, createSuite, editCheckRun } from "../changes/checks.ts";
+import {
+  createDeployment,
+  createDeploymentStatus,
+  type DeploymentInput,
+  deleteDeployment,
+} from "../changes/deployments.ts";
 import { createRelease } from "../changes/releases.ts";
 import type { Random } from "../random.ts";
-import type { PullIssue } from "../records.ts";
-import type { CheckConclusion, CheckRun } from "../records-code.ts";
+import type { PullIssue, Repository } from "../records.ts";
+import {
+  type CheckConclusion,
+  type CheckRun,
+  DEPLOYMENT_STATES,
+  type Deployment,
+  type DeploymentStatusState,
+} from "../records-code.ts";
 import type { World } from "../world.ts";
 import type { Act } from "./act.ts";
+import type { Stage } from "./stage.ts";
 
 const JOBS = ["build", "lint", "test (node 24)", "test (node 26)", "docs", "e2e / chromium"] as const;
 const APPS = ["github-actions", "github-actions", "octo-ci"] as const;
+const ENVIRONMENTS = ["production", "staging", "staging", "review/7"] as const;
 const CONTEXTS = ["ci/deploy", "coverage/project", "license/cla"] as const;
 
 /** Mostly well. */
@@ -17,7 +31,22 @@ export function conclusionOf(random: Random): CheckConclusion {
   return roll < 0.9 ? "failure" : random.pick(["cancelled", "skipped", "neutral", "timed_out"] as const);
 }
 
-/** What machines do for pull requests, and what is released of them. */
+/** One of the default branch, into one of a few environments. */
+export function deploymentOf(random: Random, repository: Repository): DeploymentInput {
+  const environment = random.pick(ENVIRONMENTS);
+  const more = random.chance(0.3) ? { payload: { build: random.int(1, 9_999) }, description: "By a machine" } : {};
+  return {
+    ...{ repository, ref: repository.defaultBranch, environment, ...more },
+    transientEnvironment: environment.startsWith("review"),
+  };
+}
+
+/** Mostly well. */
+export function outcomeOf(random: Random): DeploymentStatusState {
+  return random.chance(0.5) ? "success" : random.pick(DEPLOYMENT_STATES);
+}
+
+/** What machines do for pull requests, what is released of them, and where it is deployed. */
 export const CODE_ACTS = {
   startBuild: (stage, repository, by) => {
     const { world, random } = stage;
@@ -60,7 +89,32 @@ export const CODE_ACTS = {
     createRelease(world, by, { repository, tagName, body, prerelease: random.chance(0.2), ...more });
     return repository;
   },
+
+  createDeployment: ({ world, random }, repository, by) => {
+    if (!repository.branches.has(repository.defaultBranch)) return undefined;
+    createDeployment(world, by, deploymentOf(random, repository));
+    return repository;
+  },
+
+  addDeploymentStatus: (stage, repository, by) => {
+    const deployment = deploymentIn(stage, repository);
+    if (!deployment) return undefined;
+    createDeploymentStatus(stage.world, by, deployment, { state: outcomeOf(stage.random) });
+    return repository;
+  },
+
+  deleteDeployment: (stage, repository) => {
+    const deployment = deploymentIn(stage, repository);
+    if (!deployment) return undefined;
+    deleteDeployment(stage.world, deployment);
+    return repository;
+  },
 } satisfies Record<string, Act>;
+
+function deploymentIn({ world, random }: Stage, repository: Repository): Deployment | undefined {
+  const deployments = [...world.code.of(repository).deployments.values()];
+  return deployments.length === 0 ? undefined : random.pick(deployments);
+}
 
 function isOpen({ state }: PullIssue): boolean {
   return state === "open";
