@@ -10,6 +10,8 @@ export * from "../db/schema/targets.ts";
 export * from "../db/schema/work.ts";
 export { checkRuns } from "./kinds/check-run/table.ts";
 export { checkSuites } from "./kinds/check-suite/table.ts";
+export { deploymentLists, deployments } from "./kinds/deployment/table.ts";
+export { deploymentStatuses, deploymentStatusLists } from "./kinds/deployment-status/table.ts";
 export { issues } from "./kinds/issue/table.ts";
 export { issueComments } from "./kinds/issue-comment/table.ts";
 export { labels } from "./kinds/label/table.ts";

@@ -46,7 +46,9 @@ export type ResourceKind =
   | "check_run"
   | "check_suite"
   | "status"
-  | "release";
+  | "release"
+  | "deployment"
+  | "deployment_status";
 /**
  * What upstream is asked about for a whole repository at once.
  *
@@ -54,8 +56,9 @@ export type ResourceKind =
  * - checks: the check runs and statuses of a repository's heads, where they are not known.
  * - lists: the lists of a repository that are held whole, such as the commits of its pull requests.
  * - releases: the list of releases, and which is the latest.
+ * - deployments: the list of deployments, and the statuses of the newest.
  * - refs: the branches and tags.
  */
-export const WHOLE_KINDS = ["mergeability", "checks", "lists", "releases", "refs"] as const;
+export const WHOLE_KINDS = ["mergeability", "checks", "lists", "releases", "deployments", "refs"] as const;
 export type WholeKind = (typeof WHOLE_KINDS)[number];
 export type MarkKind = ResourceKind | WholeKind;

@@ -145,7 +145,7 @@ export const SETTINGS = {
     read: parts,
     default: "",
     about:
-      "What to mirror of every repository beside issues and pull requests, comma separated: `checks` (check runs, check suites and commit statuses of the heads of open pull requests and of the default branch), `commits` (the commits and files of pull requests), `releases` (releases with their assets), `refs` (branches and tags), `threads` (which review comments make a thread, and whether it is resolved). It costs quota (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository. Unset: what is not mirrored is forwarded.",
+      "What to mirror of every repository beside issues and pull requests, comma separated: `checks` (check runs, check suites and commit statuses of the heads of open pull requests and of the default branch), `commits` (the commits and files of pull requests), `deployments` (deployments and their statuses), `releases` (releases with their assets), `refs` (branches and tags), `threads` (which review comments make a thread, and whether it is resolved). It costs quota (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository. Unset: what is not mirrored is forwarded.",
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",

@@ -45,7 +45,9 @@ export interface Resource {
   upstream: ResourceUpstream;
   /** The list of all of a repository's resources of this kind, where the mirror holds that whole. */
   list?: ResourceList;
-  /** The issue or pull request that it stands under. */
+  /** Its list under each of its parents, where the mirror holds that whole. */
+  listBelow?: ListBelow;
+  /** The resource that it stands under. */
   parent?: KindParent;
   /** How webhooks show its document, which differs from reads. */
   inPayload: (document: Fields) => Fields;
@@ -88,14 +90,35 @@ export interface ResourceList {
   moving?: { everyMs: number; rows: SQL };
   /** Rows `t` that upstream shows only to those who may push; the table's column says whether it shows them to us. */
   hidden?: { rows: SQL; column: string };
+  /**
+   * The list begins with the newest row and is long. It is read up to a page that shows nothing new, and this often, in ms,
+   * to its end. The table's column `walked_at` says when it was.
+   */
+  newestFirst?: { wholeEveryMs: number };
+}
+
+/** A list under a resource, such as the statuses of a deployment. The table has one row for each such list. */
+export interface ListBelow {
+  /** `parent_id` says under which resource it is, `read_at` when it was read. */
+  table: PgTable;
+  /** Below `/repositories/{id}`. */
+  path: (parent: number) => string;
+  /** Under how many of the newest resources it is read. */
+  most: number;
+  /** Of the resource `p`: it has no rows yet, as upstream last showed it. */
+  isEmpty: SQL;
+  /** Of the resource `p` and the list `l`: nothing was added since the list was read that was not told. */
+  isCurrent: SQL;
 }
 
 interface KindParent {
-  kind: "issue" | "pull_request";
-  /** The key of the parent's address, which ends in its number. */
-  address: "issue_url" | "pull_request_url";
-  /** The column that holds the number. */
-  column: "issue_number" | "pull_number";
+  kind: Kind;
+  /** The key of the parent's address, which ends in its number or id. */
+  address: string;
+  /** The column that holds that. */
+  column: string;
+  /** The kind under the same key that takes it along when upstream deletes it. */
+  buriedWith: Kind;
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();
@@ -156,6 +179,8 @@ export interface ResourceEvents {
   by: "id" | "number";
   /** The resources that each payload shows beside its subject, by their keys. */
   beside: Readonly<Record<string, Kind>>;
+  /** Further keys of its payload that not every event has, by GitHub's OpenAPI description of webhooks. */
+  ownKeys: readonly string[];
   /** The fields for which upstream sends change events, with how a stored value is read. Undefined: not known. */
   fields: Readonly<Record<string, FieldValue>>;
   /** The lists for whose members upstream sends such events. */
@@ -234,6 +259,7 @@ export function resourceEvents(
   return {
     by: "id",
     beside: {},
+    ownKeys: [],
     lists: {},
     madeAt: ({ created_at }) => created_at,
     maker: ({ user }) => user,

@@ -1,5 +1,7 @@
 import { checkRun } from "./check-run/kind.ts";
 import { checkSuite } from "./check-suite/kind.ts";
+import { deployment } from "./deployment/kind.ts";
+import { deploymentStatus } from "./deployment-status/kind.ts";
 import { issue } from "./issue/kind.ts";
 import { issueComment } from "./issue-comment/kind.ts";
 import type { Kind, Resource, ResourceEvents } from "./kind.ts";
@@ -27,6 +29,8 @@ const RESOURCES: Readonly<Record<Kind, Resource>> = {
   check_suite: checkSuite,
   status,
   release,
+  deployment,
+  deployment_status: deploymentStatus,
   user,
   label,
   milestone,
@@ -49,6 +53,8 @@ export const EVENT_ORDER: readonly Kind[] = [
   "issue_comment",
   "review_comment",
   "release",
+  "deployment",
+  "deployment_status",
   "check_suite",
   "check_run",
 ];

@@ -185,16 +185,16 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   closed_at closed_by closed_issues code_of_conduct collaborators_url color comment_count comments comments_url
   commit commit_id commit_message commit_title commit_url commits commits_url committer company compare_url
   completed completed_at conclusion confused content_type contents contents_url context contributors_url
-  created_at creator date default default_branch deletions deployment deployments deployments_url description
+  created_at creator date default default_branch deletions deployment deployment_url deployments deployments_url description
   details_url diff_hunk diff_url digest disabled discussion_url download_count downloads_url draft due_on email
-  enabled_by enterprise_id environment events events_url external_id external_url eyes filename files followers
+  enabled_by enterprise_id environment environment_url events events_url external_id external_url eyes filename files followers
   followers_url following following_url fork forks forks_count forks_url fragment full_name gists_url
   git_commits_url git_refs_url git_tags_url git_url gravatar_id has_discussions has_downloads has_issues
   has_organization_projects has_pages has_projects has_pull_requests has_repository_projects has_wiki head
   head_branch head_commit head_sha heart hireable homepage hooks_url hooray href html html_url id immutable
   in_reply_to_id indices installations_count is_enabled is_template is_verified issue issue_comment_url
   issue_dependencies_summary issue_events_url issue_url issues issues_url key keys_url label labels labels_url
-  language languages_url latest_check_runs_count laugh license line location locked login maintain
+  language languages_url latest_check_runs_count laugh license line location locked log_url login maintain
   maintainer_can_modify master_branch matches members_url mentions_count merge_commit_sha merge_method mergeable
   mergeable_state merged merged_at merged_by merges_url message metadata milestone milestones_url minimized
   mirror_url name network_count node_id notification_setting notifications_url number object object_type
@@ -234,8 +234,8 @@ const OF_ASKER_IN_TEXT = /"(?:viewer\w*|role_name)":/;
 export const ONES_OWN =
   /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
-/** Keys that are shown with all that lies below them. */
-const SHOWN_WHOLE: ReadonlySet<string> = new Set(["permissions", ...GIVEN]);
+/** Keys that are shown with all that lies below them. The maker of a deployment chooses what is in its payload. */
+const SHOWN_WHOLE: ReadonlySet<string> = new Set(["permissions", "payload", ...GIVEN]);
 
 export function isPublicKey(key: string): boolean {
   return PUBLIC.has(key);

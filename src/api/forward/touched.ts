@@ -2,8 +2,11 @@ import { eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import { decoded } from "../../http/server.ts";
 import { type Fields, isObject } from "../../json.ts";
+import type { Kind } from "../../kinds/kind.ts";
+import { resources } from "../../kinds/registry.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
+import type { ShownRepository } from "../../mirror/read/repositories.ts";
 import { type RefName, refNameOf } from "../../mirror/store/refs.ts";
 import { repositories } from "../../schema.ts";
 import { JsonBoundError, parseSent } from "../../sent-json.ts";
@@ -43,8 +46,10 @@ export async function touchedAt({ ctx, sight, method, path, body }: Call): Promi
   const refs = repository.mirrors.includes("refs")
     ? await refsMovedBy(ctx, { repositoryId: repository.id, method, rest, body })
     : [];
-  if (repository.mirrors.includes("releases") && /^\/releases(\/|$)/.test(rest))
-    return [{ repository, refs, ...(await releasesAt(ctx.db, { repositoryId: repository.id, method, rest })) }];
+  const listed = listedAt(repository, { method, rest });
+  if (listed) return [{ repository, refs, ...listed }];
+  if (repository.mirrors.includes("releases") && /^\/releases\//.test(rest))
+    return [{ repository, refs, things: await releaseOfAssetAt(ctx.db, repository.id, rest) }];
   const below = await thingsAt(ctx, repository, rest);
   const other = below.length > 0 ? await issuesNamedIn(ctx, repository, { body, sight }) : [];
   return [{ repository, refs, things: below.length > 0 ? [...below, ...other] : [repositoryThing(repository.id)] }];
@@ -157,23 +162,39 @@ export async function refsOfPulls(
 }
 
 /**
- * The releases that a write to this path changes. A write of a release answers with the release. After a write of an
- * asset the release is read again, since the answer does not show it.
+ * The resources of mirrored lists that a write to this path changes. Its answer shows what was written. What it was
+ * written under is read again.
  */
-async function releasesAt(
-  db: ApiContext["db"],
-  { repositoryId, method, rest }: { repositoryId: number; method: string; rest: string },
-): Promise<Omit<Touched, "repository">> {
-  const thing = (key: number, path: string | null): Thing => ({ kind: "release", repositoryId, key, path });
-  const [, own] = /^\/releases(?:\/(\d{1,15}))?$/.exec(rest) ?? ["", null];
-  if (own !== null) {
-    const things = own === undefined ? [] : [thing(Number(own), null)];
-    return method === "DELETE" ? { things, says: () => ({ gone: [...things] }) } : { things, shows: "release" };
+function listedAt(
+  { id, mirrors }: Pick<ShownRepository, "id" | "mirrors">,
+  { method, rest }: { method: string; rest: string },
+): Omit<Touched, "repository"> | null {
+  for (const { kind, part, list, listBelow, parent } of resources) {
+    if (part === null || !mirrors.includes(part)) continue;
+    const thing = (of: Kind, key: number, path: string | null): Thing => ({ kind: of, repositoryId: id, key, path });
+    const [, own] =
+      list && rest.startsWith(list.path) ? (/^(?:\/(\d{1,15}))?$/.exec(rest.slice(list.path.length)) ?? []) : [];
+    if (list && (own !== undefined || rest === list.path)) {
+      const things = own === undefined ? [] : [thing(kind, Number(own), null)];
+      return method === "DELETE" ? { things, says: () => ({ gone: [...things] }) } : { things, shows: kind };
+    }
+    const [, above] = listBelow ? (/^\/[^/]+\/(\d{1,15})\/[^/]+$/.exec(rest) ?? []) : [];
+    if (listBelow && parent && above !== undefined && listBelow.path(Number(above)) === rest)
+      return {
+        things: [thing(parent.kind, Number(above), `/repositories/${id}${rest.replace(/\/[^/]+$/, "")}`)],
+        shows: kind,
+      };
   }
+  return null;
+}
+
+/** The release whose asset a write to this path changes: it is read again, since the answer does not show it. */
+async function releaseOfAssetAt(db: ApiContext["db"], repositoryId: number, rest: string): Promise<Thing[]> {
   const [, of, asset] = /^\/releases\/(?:(\d{1,15})\/assets|assets\/(\d{1,15}))$/.exec(rest) ?? [];
   const id = of ?? (asset === undefined ? null : await findReleaseOfAsset(db, repositoryId, Number(asset)));
-  if (id === null) return { things: [] };
-  return { things: [thing(Number(id), `/repositories/${repositoryId}/releases/${id}`)] };
+  return id === null
+    ? []
+    : [{ kind: "release", repositoryId, key: Number(id), path: `/repositories/${repositoryId}/releases/${id}` }];
 }
 
 /** The caller's body, if it is an object that is small enough to read. */

@@ -224,6 +224,11 @@ export class GraphqlCall {
     return this.#isOfNow ? null : this.#unfolding.met;
   }
 
+  /** Notes that the answer becomes another as time passes, so it is not kept. */
+  dependsOnTime(): void {
+    this.#isOfNow = true;
+  }
+
   /**
    * Notes that the answer shows what upstream permits the caller. No revision tells of that, so the answer is not kept.
    */

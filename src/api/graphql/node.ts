@@ -20,6 +20,8 @@ export type NodeKind =
   | "CheckSuite"
   | "App"
   | "StatusContext"
+  | "Deployment"
+  | "DeploymentStatus"
   | "Release"
   | "ReleaseAsset"
   | "Ref"

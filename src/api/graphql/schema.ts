@@ -25,6 +25,7 @@ import { accountNamed, accountResolvers, ownsRepositories } from "./resolve/acco
 import { checkResolvers } from "./resolve/checks.ts";
 import { commitResolvers } from "./resolve/commits.ts";
 import { type KeptRows, type PageArguments, storedConnection } from "./resolve/connection.ts";
+import { deploymentResolvers, repositoryDeployments } from "./resolve/deployments.ts";
 import {
   account,
   databaseId,
@@ -119,6 +120,7 @@ function keptIssues(call: GraphqlCall, repositoryId: number): KeptRows {
 /** What a repository shows. */
 const repository: TypeResolvers = {
   ...repositoryDetails,
+  ...repositoryDeployments,
   ...repositoryReleases,
   ...repositoryRefs,
   id: nodeId,
@@ -214,6 +216,7 @@ const typeResolvers: Readonly<Record<string, TypeResolvers>> = {
   ...threadResolvers,
   ...checkResolvers,
   ...commitResolvers,
+  ...deploymentResolvers,
   ...releaseResolvers,
   ...refResolvers,
 };

@@ -9,6 +9,7 @@ import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
 import * as checks from "./checks.ts";
 import * as comments from "./comments.ts";
+import * as deployments from "./deployments.ts";
 import { HOOK_OPERATIONS } from "./hooks/hook-operations.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
 import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issues-across.ts";
@@ -63,6 +64,24 @@ const COMMIT_OPERATIONS: readonly PartOperation[] = [
   ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
 ];
 
+/** Operations that are served where deployments are mirrored. */
+const DEPLOYMENT_OPERATIONS: readonly PartOperation[] = [
+  ["/deployments", "deployments", deployments.listDeployments, "deployments/deployments#list-deployments"],
+  ["/deployments/:id", "deployments", deployments.getDeployment, "deployments/deployments#get-a-deployment"],
+  [
+    "/deployments/:id/statuses",
+    "deployments",
+    deployments.listDeploymentStatuses,
+    "deployments/statuses#list-deployment-statuses",
+  ],
+  [
+    "/deployments/:id/statuses/:status",
+    "deployments",
+    deployments.getDeploymentStatus,
+    "deployments/statuses#get-a-deployment-status",
+  ],
+];
+
 /** Operations that are served where releases are mirrored. */
 const RELEASE_OPERATIONS: readonly PartOperation[] = [
   ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],
@@ -84,6 +103,9 @@ const REF_OPERATIONS: readonly PartOperation[] = [
 export const PART_OPERATIONS: readonly ServedOperation[] = [
   ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "checks" })),
   ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "commits" })),
+  ...DEPLOYMENT_OPERATIONS.map(([path, takes, run, docs]) =>
+    readBelow(path, takes, run, docs, { part: "deployments" }),
+  ),
   ...RELEASE_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "releases" })),
   ...REF_OPERATIONS.map(([path, takes, run, docs]) => ({
     ...readBelow(path, takes, run, docs, { part: "refs" }),

@@ -7,7 +7,7 @@ export const issueComment = resource("issue_comment", issueComments, {
   columns: ({ issue_url, user }) => ({ issue_number: numberInAddress(issue_url), user_id: referenceId(user) }),
   needed: ["created_at", "updated_at"],
   upstream: { path: (id) => `/issues/comments/${id}`, phase: "issue comments" },
-  parent: { kind: "issue", address: "issue_url", column: "issue_number" },
+  parent: { kind: "issue", address: "issue_url", column: "issue_number", buriedWith: "issue" },
   events: resourceEvents({
     event: "issue_comment",
     in: "comment",

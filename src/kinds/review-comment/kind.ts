@@ -11,7 +11,7 @@ export const reviewComment = resource("review_comment", pullRequestReviewComment
   }),
   needed: ["created_at", "updated_at"],
   upstream: { path: (id) => `/pulls/comments/${id}`, phase: "review comments", isOfPulls: true },
-  parent: { kind: "pull_request", address: "pull_request_url", column: "pull_number" },
+  parent: { kind: "pull_request", address: "pull_request_url", column: "pull_number", buriedWith: "issue" },
   events: resourceEvents({
     event: "pull_request_review_comment",
     in: "comment",

@@ -19,7 +19,7 @@ export const review = resource("review", pullRequestReviews, {
   // REST sends no updated_at of a review; webhooks and GraphQL do.
   detailKeys: new Set(["updated_at"]),
   isVersioned: false,
-  parent: { kind: "pull_request", address: "pull_request_url", column: "pull_number" },
+  parent: { kind: "pull_request", address: "pull_request_url", column: "pull_number", buriedWith: "issue" },
   inPayload: (document) => ({ ...document, state: (textOf(document.state) ?? "").toLowerCase() }),
   events: resourceEvents({
     event: "pull_request_review",

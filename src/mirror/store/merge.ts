@@ -1,7 +1,7 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
-import { resources } from "../../kinds/registry.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import { type LastSaid, noteFound } from "./found.ts";
 import { type Folded, fold, outdatedKeys, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
@@ -221,12 +221,14 @@ async function insertRows(tx: Transaction, resource: Resource, rows: RowWrite[])
   const { table, repositoryId, key, keyColumns } = layoutFor(resource);
   const { table: x, columns } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of its issue or pull request.
-  const number = resource.parent?.column;
+  const { parent: stands } = resource;
   const values = columns.map((column) =>
-    number && column === "deleted_at" ? sql`coalesce(x.deleted_at, i.deleted_at)` : of("x", column),
+    stands && column === "deleted_at" ? sql`coalesce(x.deleted_at, p.deleted_at)` : of("x", column),
   );
-  const parent = number
-    ? sql`left join issues i on i.repository_id = x.repository_id and i.number = ${of("x", number)}`
+  const buriedWith = stands && resourceOf(stands.buriedWith);
+  const parent = buriedWith
+    ? sql`left join ${buriedWith.table} p
+        on p.repository_id = x.repository_id and ${of("p", buriedWith.keyColumn)} = ${of("x", stands.column)}`
     : sql``;
   const inserted = await tx.prepared<{ key: string }>(sql`
     insert into ${table} as t (${sql.join(columns.map(sql.identifier))}) select ${sql.join(values)} from ${x} ${parent}
@@ -303,6 +305,6 @@ function newValue(column: string): SQL {
     then least(x.changed_at, date_trunc('second', clock_timestamp()) + interval '1 second') end)`;
 }
 
-function of(alias: "t" | "x", column: string): SQL {
+function of(alias: "p" | "t" | "x", column: string): SQL {
   return sql.identifier(`${alias}.${column}`);
 }

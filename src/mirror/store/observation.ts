@@ -259,10 +259,12 @@ export function findKeyIn(kind: Kind, representation: Json | undefined): number 
   return value !== null && resourceOf(kind).keyColumn === "number" && value > MOST_NUMBER ? null : value;
 }
 
-/** The number at the end of an address. Comments and reviews name their parent only by its address. */
-export function requireNumberIn(kind: Kind, fields: Fields, key: "issue_url" | "pull_request_url"): number {
+/** The number or id at the end of an address, as its column takes it. Resources name their parent only by its address. */
+export function requireNumberIn(kind: Kind, fields: Fields, key: string): number {
   const number = numberInAddress(fields[key]);
-  if (number === null || number > MOST_NUMBER) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+  const { parent, columnTypes } = resourceOf(kind);
+  const most = parent && columnTypes[parent.column]?.type === "bigint" ? Number.MAX_SAFE_INTEGER : MOST_NUMBER;
+  if (number === null || number > most) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   return number;
 }
 

@@ -229,8 +229,8 @@ export async function followRows(tx: Transaction, resource: Resource, rows: RowW
   if (resource.kind === "issue") {
     await followList(tx, rows, "labels", LABELS);
     await followList(tx, rows, "assignees", ASSIGNEES);
-    await buryChildren(tx, rows);
   }
+  await buryChildren(tx, resource, rows);
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
 }
 
@@ -310,8 +310,8 @@ function placesTable(places: readonly FollowKey[]): SQL {
     ${sql.array(numbers, "integer")}) as x(r, i, n)`;
 }
 
-/** Deletes the comments and reviews of deleted issues: upstream tells only of the issue. Numbers are not used again. */
-async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
+/** Deletes what stands under deleted resources: upstream tells only of these. Numbers are not used again. */
+async function buryChildren(tx: Transaction, { kind }: Resource, rows: RowWrite[]): Promise<void> {
   const buried = rows.flatMap(({ seen, before, stored: { deletedAt } }) => {
     if (deletedAt === null || (before && before.stored.deletedAt !== null)) return [];
     return [{ r: seen.repositoryId, n: seen.key, at: new Date(deletedAt) }];
@@ -319,13 +319,13 @@ async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
   if (buried.length === 0) return;
   const keys = sql.json(buried);
   for (const resource of resources) {
-    const column = resource.parent?.column;
-    if (!column) continue;
+    if (resource.parent?.buriedWith !== kind) continue;
+    const { column } = resource.parent;
     const { table, keyColumns } = layoutFor(resource);
     const key = sql.join(keyColumns.map((name) => sql.identifier(`t.${name}`)));
     // Locked in the order in which every merge locks them.
     await tx.query(sql`
-      with x as (select * from json_to_recordset(${keys}) as x(r bigint, n integer, at timestamptz)),
+      with x as (select * from json_to_recordset(${keys}) as x(r bigint, n bigint, at timestamptz)),
       buried as (select ${key}, x.at from ${table} t join x on t.repository_id = x.r and ${sql.identifier(`t.${column}`)} = x.n
         where t.deleted_at is null order by ${key} for no key update of t)
       update ${table} t set deleted_at = b.at, revision = nextval('revision') from buried b

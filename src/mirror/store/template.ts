@@ -51,6 +51,7 @@ export function strip(resource: Fields, home: DocumentHome, shapeIds: ShapeIds =
   };
   const stripValue = (value: Json, key: string, at: Addresses): Json => {
     if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapePlaceholder(value);
+    if (key === PEOPLES_OWN) return literalIn(value);
     if (value === null || typeof value !== "object") return value;
     const digits = largeNumber(value);
     if (digits !== null) return `\u0007${digits}`;
@@ -76,6 +77,21 @@ export function strip(resource: Fields, home: DocumentHome, shapeIds: ShapeIds =
 
   const fields = stripObject(resource, addressesOf(home));
   return { fields, shared, shapes };
+}
+
+/**
+ * The key of a deployment whose value its maker chooses, with all keys below it. What looks like a person or an address
+ * there is none of upstream's.
+ */
+const PEOPLES_OWN = "payload";
+
+function literalIn(value: Json): Json {
+  if (typeof value === "string") return escapePlaceholder(value);
+  if (value === null || typeof value !== "object") return value;
+  const digits = largeNumber(value);
+  if (digits !== null) return `\u0007${digits}`;
+  if (Array.isArray(value)) return value.map(literalIn);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, literalIn(inner)]));
 }
 
 /** The beginnings of addresses in a document. */

@@ -188,7 +188,8 @@ function addForm() {
     h("input", {
       id: "add-parts",
       placeholder: "checks,commits",
-      title: "Beside issues and pull requests: checks, commits, releases, refs, or none to take them back",
+      title:
+        "Beside issues and pull requests: checks, commits, deployments, releases, refs, threads, or none to take them back",
       autocomplete: "off",
       spellcheck: "false",
     })

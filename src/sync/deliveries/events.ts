@@ -100,11 +100,11 @@ const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchiv
 );
 
 /** How the event of a kind is read of which nothing else is known. */
-export function readingOf(kind: Kind, { in: key, beside, actions }: ResourceEvents): FollowedEvent {
+export function readingOf(kind: Kind, { in: key, beside, ownKeys, actions }: ResourceEvents): FollowedEvent {
   // Payloads name their actions as they like.
   const reported = (action = "") => (Object.hasOwn(actions, action) ? actions[action] : undefined);
   return {
-    own: [...Object.keys(beside), key],
+    own: [...Object.keys(beside), key, ...ownKeys],
     observe: (payload, at) => {
       const report = reported(payload.action);
       const isGone = report !== undefined && "exists" in report && !report.exists;

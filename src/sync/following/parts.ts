@@ -4,7 +4,7 @@ import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { partOf } from "../../mirror/store/lists.ts";
 import { repositorySyncs, selections } from "../../schema.ts";
-import { LISTED } from "../resource-lists/listed.ts";
+import { BELOW, LISTED } from "../resource-lists/listed.ts";
 
 /** Sets the parts that a selection adds to those of `MIRROR`. */
 export async function selectParts(
@@ -47,7 +47,7 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
         and not ${partOf(sql`l.list`)} = any(s.mirrors)`);
     // A new part has to be read whole, and a part that was dropped is no longer confirmed.
     await tx.update(repositorySyncs).set({ listsConfirmedAt: null }).where(among(repositorySyncs.repositoryId, ids));
-    for (const { part, list } of LISTED)
+    for (const { part, list } of [...LISTED, ...BELOW])
       await tx.query(sql`
         update ${list.table} l set read_at = null from repository_syncs s
           where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[]) and not ${part} = any(s.mirrors)`);

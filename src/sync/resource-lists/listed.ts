@@ -1,9 +1,10 @@
+import type { PgTable } from "drizzle-orm/pg-core";
 import { WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import type { Kind, Resource, ResourceList } from "../../kinds/kind.ts";
-import { resources } from "../../kinds/registry.ts";
+import type { Kind, ListBelow, Resource, ResourceList } from "../../kinds/kind.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { latestRelease } from "./latest-release.ts";
 
@@ -62,4 +63,30 @@ export function isListDue({ resource, list: { everyMs, moving } }: ListedKind, n
 /** Of a row `l` of the list's table: it is here, and so is all that upstream says of it. */
 export function isListWhole({ further }: ListedKind): SQL {
   return sql`(l.read_at is not null and ${further?.isKnown ?? sql`true`})`;
+}
+
+/** A kind of which the mirror holds the list under each resource of another kind. */
+export interface KindBelow {
+  kind: Kind;
+  part: MirrorPart;
+  list: ListBelow;
+  parentKind: Kind;
+  /** The table of that kind. */
+  parents: PgTable;
+}
+
+export const BELOW: readonly KindBelow[] = resources.flatMap((resource) => {
+  const { kind, part, listBelow: list, parent } = resource;
+  if (!list || part === null || !parent) return [];
+  return [{ kind, part, list, parentKind: parent.kind, parents: resourceOf(parent.kind).table }];
+});
+
+/** The kinds of a part that are held as lists under others, in lock order. */
+export function belowOf(part: string): readonly KindBelow[] {
+  return BELOW.filter((one) => one.part === part);
+}
+
+/** Of the resource `p` and the row `l` of its list, if there is one: the list is all here. */
+export function isBelowWhole({ list: { isCurrent } }: KindBelow): SQL {
+  return sql`(l.read_at is not null and ${isCurrent})`;
 }

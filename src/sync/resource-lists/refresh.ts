@@ -1,15 +1,17 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Fields, isObject, parseStored } from "../../json.ts";
+import { type Fields, isObject, parseStored, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { storeMarks } from "../../mirror/store/marks.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../refresh/marks.ts";
-import { isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
+import { refreshBelow } from "./below.ts";
+import { belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
 
 /** Reads those lists of a part that are due, and what else upstream has to say of them where that is not known. */
 export async function refreshResourceLists(
@@ -22,7 +24,13 @@ export async function refreshResourceLists(
   const { mark, repository, now } = begun;
   let isDone = true;
   for (const listed of listedOf(part)) isDone = (await refreshList(ctx, repository, listed, now)) && isDone;
-  return await settleOrWait(ctx, mark, { now, isDone });
+  let goesOn = false;
+  for (const below of belowOf(part)) {
+    const outcome = await refreshBelow(ctx, repository, below);
+    isDone &&= outcome === "done";
+    goesOn ||= outcome === "more";
+  }
+  return await settleOrWait(ctx, mark, { now, isDone, goesOn });
 }
 
 /** Answers whether the list is whole afterwards. */
@@ -36,11 +44,24 @@ async function refreshList(
   const isWhole = isListWhole(listed);
   await ctx.db.query(sql`
     insert into ${listed.list.table} (repository_id) values (${repository.id}) on conflict do nothing`);
-  const [before] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean; isWhole: boolean }>(sql`
-    select ${isListDue(listed, now)} as "isDue", l.is_half_stored as "isHalfStored", ${isWhole} as "isWhole" from ${row}`);
+  const [before] = await ctx.db.query<BeforeRead & { isDue: boolean; isWhole: boolean }>(sql`
+    select ${isListDue(listed, now)} as "isDue", l.is_half_stored as "isHalfStored", ${isWhole} as "isWhole",
+      ${isWalkDue(listed, now)} as "toItsEnd" from ${row}`);
   if (before?.isDue) await fetchAndStoreList(ctx, repository, listed, before);
   if (before?.isDue || !before?.isWhole) await listed.further?.read(ctx, repository);
   return (await ctx.db.count(sql`select from ${row} and ${isWhole}`)) > 0;
+}
+
+/** Whether a list that begins with the newest row has to be read to its end, as every other list is. */
+function isWalkDue({ list: { newestFirst } }: ListedKind, now: Date): SQL {
+  if (!newestFirst) return sql`true`;
+  const before = new Date(now.getTime() - newestFirst.wholeEveryMs);
+  return sql`(l.read_at is null or l.is_half_stored or l.walked_at is null or l.walked_at <= ${before})`;
+}
+
+interface BeforeRead {
+  isHalfStored: boolean;
+  toItsEnd: boolean;
 }
 
 /** What a walk along a list has met. */
@@ -52,30 +73,36 @@ interface ListWalk {
 }
 
 /**
- * Reads the list to its end. Resources that the list lacks are asked for one by one: rows move between pages during the
- * read, so the list alone proves nothing.
+ * Reads a list. Resources that it lacks are asked for one by one: rows move between pages during the read, so the list
+ * alone proves nothing.
  */
 async function fetchAndStoreList(
   ctx: Context,
   repository: MirroredRepository,
   listed: ListedKind,
-  { isHalfStored }: { isHalfStored: boolean },
+  { isHalfStored, toItsEnd }: BeforeRead,
 ): Promise<void> {
   const { kind, list } = listed;
   const startedAt = ctx.clock.now();
   const showsHidden = !list.hidden || (await mayPush(ctx, repository));
-  let walk = await walkList(ctx, repository, listed, { conditional: !isHalfStored });
+  let walk = await walkList(ctx, repository, listed, { conditional: !isHalfStored, toItsEnd });
   // A 304 does not say which rows are on its page. So a row that is on no changed page may be on an unchanged one.
-  if (walk.changed > 0 && walk.unchanged > 0) walk = await walkList(ctx, repository, listed, { conditional: false });
+  if (toItsEnd && walk.changed > 0 && walk.unchanged > 0)
+    walk = await walkList(ctx, repository, listed, { conditional: false, toItsEnd });
+  // Of a list that was not read to its end, nothing is known of what is older than what was read.
+  const from = toItsEnd ? 0 : Math.min(...walk.listed);
   const marks = await whileMirrored(ctx, repository, async (tx) => {
     const unlisted =
-      walk.changed === 0 ? [] : await findUnlisted(tx, repository.id, listed, { ...walk, startedAt, showsHidden });
+      walk.changed === 0
+        ? []
+        : await findUnlisted(tx, repository.id, listed, { ...walk, from, startedAt, showsHidden });
     const doubts = unlisted.map((key) => ({
       ...{ kind, repositoryId: repository.id, key, askedAt: startedAt, notBefore: startedAt },
     }));
     await storeMarks(tx, doubts);
     const shown = list.hidden ? sql`, ${sql.identifier(list.hidden.column)} = ${showsHidden}` : sql``;
-    await note(tx, repository, listed, sql`read_at = ${startedAt}, is_half_stored = false ${shown}`);
+    const walked = list.newestFirst && toItsEnd ? sql`, walked_at = ${startedAt}` : sql``;
+    await note(tx, repository, listed, sql`read_at = ${startedAt}, is_half_stored = false ${shown} ${walked}`);
     tx.touch([repository.id]);
     return doubts;
   });
@@ -90,13 +117,17 @@ async function walkList(
   ctx: Context,
   repository: MirroredRepository,
   listed: ListedKind,
-  { conditional }: { conditional: boolean },
+  { conditional, toItsEnd }: { conditional: boolean; toItsEnd: boolean },
 ): Promise<ListWalk> {
   const walk: ListWalk = { listed: new Set(), changed: 0, unchanged: 0 };
   const first = `/repositories/${repository.id}${listed.list.path}?per_page=${PAGE_SIZE}`;
   for (let at: string | null = first; at !== null; ) {
+    let isNew = true;
     const { next, rows, isUnchanged } = await fetchAndStorePage(ctx, repository, listed.kind, at, "refresh", {
       conditional,
+      prepare: async ({ seen }) => {
+        if (!toItsEnd) isNew = await isAnyNew(ctx, repository.id, listed, seen);
+      },
       remember: async (tx, page) => {
         if (!page.isUnchanged) await note(tx, repository, listed, sql`is_half_stored = true`);
       },
@@ -104,9 +135,27 @@ async function walkList(
     for (const { key } of rows) walk.listed.add(key);
     if (isUnchanged) walk.unchanged++;
     else walk.changed++;
-    at = next;
+    at = toItsEnd || (isNew && !isUnchanged) ? next : null;
   }
   return walk;
+}
+
+/** Whether a page has a resource that is not stored, or is of another time than what is. */
+async function isAnyNew(
+  { db }: Pick<Context, "db">,
+  repositoryId: number,
+  { kind, resource: { table } }: ListedKind,
+  seen: readonly Seen[],
+): Promise<boolean> {
+  const rows = seen
+    .filter((one) => one.kind === kind)
+    .map(({ key, fields }) => ({ k: key, at: textOf(fields.updated_at) }));
+  return (
+    (await db.count(sql`
+      select from json_to_recordset(${sql.json(rows)}) as x(k bigint, at timestamptz)
+        where not exists (select from ${table} t where t.repository_id = ${repositoryId} and t.id = x.k
+          and t.updated_at = x.at) limit 1`)) > 0
+  );
 }
 
 /**
@@ -117,12 +166,17 @@ async function findUnlisted(
   tx: Transaction,
   repositoryId: number,
   { resource: { table }, list }: ListedKind,
-  { listed, startedAt, showsHidden }: { listed: ReadonlySet<number>; startedAt: Date; showsHidden: boolean },
+  {
+    listed,
+    from,
+    startedAt,
+    showsHidden,
+  }: { listed: ReadonlySet<number>; from: number; startedAt: Date; showsHidden: boolean },
 ): Promise<number[]> {
   const isShown = list.hidden && !showsHidden ? sql`not (${list.hidden.rows})` : sql`true`;
   const rows = await tx.query<{ id: number }>(sql`
     select t.id::float8 as id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
-      and not t.id = any(${[...listed]}::bigint[]) and ${isShown}
+      and t.id >= ${from} and not t.id = any(${[...listed]}::bigint[]) and ${isShown}
       and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => id);
 }

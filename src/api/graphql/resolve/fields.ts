@@ -44,7 +44,7 @@ export const notMirrored: Resolver = () => null;
  * Hands the document to upstream, since the mirror lacks what it asks of these things of a repository.
  * @throws GraphQLError if upstream may not answer it
  */
-export function lacking(call: GraphqlCall, things: "branches and tags" | "releases"): never {
+export function lacking(call: GraphqlCall, things: "branches and tags" | "deployments" | "releases"): never {
   call.lacks();
   throw typedError("UNPROCESSABLE", `This of the ${things} of this repository is not mirrored.`);
 }

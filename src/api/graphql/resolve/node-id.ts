@@ -32,6 +32,8 @@ const OTHER_PREFIXES: Readonly<Record<string, string>> = {
   CheckRun: "CR",
   CheckSuite: "CS",
   StatusContext: "SC",
+  Deployment: "DE",
+  DeploymentStatus: "DES",
   Release: "RE",
   ReleaseAsset: "RA",
 };
