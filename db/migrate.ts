@@ -1,20 +1,24 @@
 import { readFile } from "node:fs/promises";
-import type pg from "pg";
+import pg from "pg";
 import { readSecretFiles } from "../src/config/secret-files.ts";
-import { isBug, wholeReasonOf } from "../src/failure.ts";
+import { isBug, reasonOf, wholeReasonOf } from "../src/failure.ts";
 import { waitAfterMs } from "../src/work/backoff.ts";
 import { wait } from "../src/work/repeated.ts";
 import { RETRIES } from "../src/work/retries.ts";
 import { applyMigration } from "./apply.ts";
-import { MIGRATIONS, readMigration } from "./migrations.ts";
-import { openMigrator } from "./migrator.ts";
+import { MIGRATIONS, type ReadMigration, readMigration } from "./migrations.ts";
 import { grantRoles } from "./roles.ts";
 import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./schema-fit.ts";
 import { compiled } from "./sql.ts";
-import { postgresTooOld } from "./unfit.ts";
+import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
 /** The key of the advisory lock. Any constant will do that no other lock of the database uses. */
 export const MIGRATION_LOCK = 7_241_946;
+
+/** Postgres is not there, or lets nobody in by this address. */
+class NoPostgresError extends Error {
+  override name = "NoPostgresError";
+}
 
 /** Makes the table of applied migrations. If the table is from an early Tain, adds the column `oldest_tain`. */
 const RECORD = `
@@ -60,6 +64,39 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
     return isOurs ? await grantRoles(client) : null;
   } finally {
     await client.end(); // The lock goes with the session.
+  }
+}
+
+/** The migrations that `migrate` would apply now. It changes nothing. @throws as `migrate` does */
+export async function missingMigrations(databaseUrl: string): Promise<ReadMigration[]> {
+  const client = await openMigrator(databaseUrl);
+  try {
+    const applied = await client.query<AppliedMigration>(compiled(APPLIED).text).then(
+      ({ rows }) => rows,
+      (error: { code?: string }) => {
+        if (error.code === "42P01") return []; // No such table: nothing was ever migrated.
+        throw error;
+      },
+    );
+    const fit = fitOf(applied);
+    if (fit instanceof UnfitStoreError) throw fit;
+    const missing = MIGRATIONS.filter(({ version }) => !applied.some((one) => one.version === version));
+    return await Promise.all(missing.map(readMigration));
+  } finally {
+    await client.end();
+  }
+}
+
+/** Opens the connection that migrates. @throws NoPostgresError */
+async function openMigrator(databaseUrl: string): Promise<pg.Client> {
+  try {
+    const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
+    await client.connect();
+    return client;
+  } catch (error) {
+    // The reason may name the server. It never holds the password.
+    const message = `Postgres cannot be used (${reasonOf(error)}): see that DATABASE_URL is right and the server runs`;
+    throw new NoPostgresError(message);
   }
 }
 

@@ -1,5 +1,5 @@
-import { migrate as migrateDatabase } from "../../db/migrate.ts";
-import { type PlannedMigration, planMigrations } from "../../db/plan.ts";
+import { migrate as migrateDatabase, missingMigrations } from "../../db/migrate.ts";
+import type { ReadMigration } from "../../db/migrations.ts";
 import { secretFileProblems } from "../config.ts";
 import { isBug, wholeReasonOf } from "../failure.ts";
 import { VERSION } from "../version.ts";
@@ -8,8 +8,8 @@ import type { Output } from "./output.ts";
 
 export const migrate: Command = {
   name: "migrate",
-  summary: "bring the database to this version's schema, or say what that would do",
-  flags: { plan: "change nothing; say what would be done, what waits meanwhile, and about how long" },
+  summary: "bring the database to this version's schema, or say what is missing",
+  flags: { plan: "change nothing; name the missing migrations, and the versions that go on beside them" },
   about: `
 Works on DATABASE_DIRECT_URL or DATABASE_URL, or on the database of the instance that runs here. Processes of the versions that it
 names go on meanwhile. It locks a table for a moment only: where somebody's transaction holds it, the
@@ -24,16 +24,18 @@ async function runMigrate({ flags, env }: Given, output: Output): Promise<number
   const url = env.DATABASE_DIRECT_URL?.trim() || env.DATABASE_URL?.trim();
   if (!url)
     throw new CommandError("DATABASE_URL is not set, and no instance runs here: set it to the database to migrate");
-  const planned = await inSentences(planMigrations(url));
+  const missing = await inSentences(missingMigrations(url));
   if (flags.has("plan")) {
-    output.document({ migrations: planned });
-    for (const line of planLines(planned)) output.line(line);
+    const migrations = missing.map(({ name, oldestTain, isStepwise }) => ({ name, oldestTain, isStepwise }));
+    output.document({ migrations });
+    for (const line of planLines(missing)) output.line(line);
     return 0;
   }
-  const missing = await inSentences(migrateDatabase(url, (line) => output.note(line)));
-  if (missing !== null) output.note(missing);
-  output.document({ migrated: planned.map(({ name }) => name) });
-  output.line(planned.length === 0 ? "Nothing to do" : `${listOf(planned.map(({ name }) => name))}: done`);
+  const withoutRoles = await inSentences(migrateDatabase(url, (line) => output.note(line)));
+  if (withoutRoles !== null) output.note(withoutRoles);
+  const migrated = missing.map(({ name }) => name);
+  output.document({ migrated });
+  output.line(migrated.length === 0 ? "Nothing to do" : `${listOf(migrated)}: done`);
   return 0;
 }
 
@@ -45,28 +47,14 @@ export async function inSentences<T>(work: Promise<T>): Promise<T> {
 }
 
 /** Pure. */
-export function planLines(planned: readonly PlannedMigration[]): string[] {
-  const last = planned.at(-1);
+function planLines(missing: readonly ReadMigration[]): string[] {
+  const last = missing.at(-1);
   if (!last) return [`The schema is that of Tain ${VERSION} already: there is nothing to do`];
-  const seconds = planned.reduce((sum, one) => sum + one.seconds, 0);
-  const waits = planned.flatMap(({ rewrites }) => rewrites);
   return [
-    ...planned.map((one) => `${one.name}: ${plannedChanges(one).join("; ")}`),
-    `Takes about ${seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : `${Math.max(seconds, 1)} s`}.`,
-    waits.length > 0
-      ? `Writes to ${listOf(waits)} wait meanwhile.`
-      : "Nothing waits for longer than a moment; readers and writers go on.",
+    ...missing.map(
+      ({ name, isStepwise }) =>
+        `${name}: ${isStepwise ? "beside all other work, index by index" : "in one transaction"}`,
+    ),
     `Processes of Tain ${last.oldestTain} and later go on beside it; older ones stop.`,
   ];
-}
-
-function plannedChanges({ makes, changes, indexes, rewrites }: PlannedMigration): string[] {
-  const parts = [
-    ["makes", makes],
-    ["changes", changes],
-    ["adds indexes to", indexes],
-    ["writes anew", rewrites],
-  ] as const;
-  const said = parts.flatMap(([what, tables]) => (tables.length > 0 ? [`${what} ${listOf(tables)}`] : []));
-  return said.length > 0 ? said : ["changes functions or comments alone"];
 }
