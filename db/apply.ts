@@ -75,9 +75,13 @@ async function isBroken(client: pg.Client, index: string): Promise<boolean> {
   return rowCount !== 0;
 }
 
-async function record(client: pg.Client, { version, name, oldestTain }: ReadMigration): Promise<void> {
-  const row = [version, name, oldestTain];
-  await client.query("insert into schema_migrations (version, name, oldest_tain) values ($1, $2, $3)", row);
+/** Records all versions that the migration stands for: Tain 0.3.0, which knows them one by one, then misses none. */
+async function record(client: pg.Client, { since, version, name, oldestTain }: ReadMigration): Promise<void> {
+  await client.query(
+    `insert into schema_migrations (version, name, oldest_tain)
+      select n, $3, $4 from generate_series($1::integer, $2::integer) n`,
+    [since, version, name, oldestTain],
+  );
 }
 
 async function heldBy(client: pg.Client, { name }: ReadMigration): Promise<string> {

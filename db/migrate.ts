@@ -1,14 +1,14 @@
 import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { readSecretFiles } from "../src/config/secret-files.ts";
-import { isBug, reasonOf, wholeReasonOf } from "../src/failure.ts";
+import { codeOf, isBug, reasonOf, wholeReasonOf } from "../src/failure.ts";
 import { waitAfterMs } from "../src/work/backoff.ts";
 import { wait } from "../src/work/repeated.ts";
 import { RETRIES } from "../src/work/retries.ts";
 import { applyMigration } from "./apply.ts";
 import { MIGRATIONS, type ReadMigration, readMigration } from "./migrations.ts";
 import { grantRoles } from "./roles.ts";
-import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./schema-fit.ts";
+import { APPLIED, type AppliedMigration, fitOf } from "./schema-fit.ts";
 import { compiled } from "./sql.ts";
 import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
@@ -20,18 +20,11 @@ class NoPostgresError extends Error {
   override name = "NoPostgresError";
 }
 
-/** Makes the table of applied migrations. If the table is from an early Tain, adds the column `oldest_tain`. */
+/** Makes the table of applied migrations. */
 const RECORD = `
   create table if not exists schema_migrations (
-    version integer primary key, name text not null, applied_at timestamptz not null default now());
-  -- The table is locked only where that is needed: a backup under way would hold this up, and this would hold up all readers.
-  do $$
-  begin
-    if not exists (select from pg_attribute where attrelid = 'schema_migrations'::regclass and attname = 'oldest_tain') then
-      alter table schema_migrations add column oldest_tain text check (oldest_tain ~ '^\\d+\\.\\d+\\.\\d+$');
-    end if;
-  end
-  $$;`;
+    version integer primary key, name text not null, applied_at timestamptz not null default now(),
+    oldest_tain text check (oldest_tain ~ '^\\d+\\.\\d+\\.\\d+$'))`;
 
 /**
  * Brings the database to the newest schema: each numbered file of `migrations/` once, in order, each in its own
@@ -47,21 +40,12 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
   const client = await openMigrator(databaseUrl);
   try {
     await lockMigrations(client, tell);
+    const { fit, missing } = await examine(client, migrations);
     await prepareServer(client);
     await client.query(RECORD);
-    const { rows: applied } = await client.query<AppliedMigration>(compiled(APPLIED).text);
-    const fit = fitOf(applied);
-    if (fit instanceof SchemaTooNewError) throw fit;
-    for (const migration of migrations) {
-      const { version, oldestTain } = migration;
-      const row = applied.find((one) => one.version === version);
-      if (!row) await applyMigration(client, migration);
-      else if (row.oldestTain === null)
-        await client.query("update schema_migrations set oldest_tain = $2 where version = $1", [version, oldestTain]);
-    }
+    for (const migration of missing) await applyMigration(client, migration);
     // A newer Tain has granted what its own tables need.
-    const isOurs = applied.every(({ version }) => migrations.some((one) => one.version === version));
-    return isOurs ? await grantRoles(client) : null;
+    return fit === "newer" ? null : await grantRoles(client);
   } finally {
     await client.end(); // The lock goes with the session.
   }
@@ -69,22 +53,25 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
 
 /** The migrations that `migrate` would apply now. It changes nothing. @throws as `migrate` does */
 export async function missingMigrations(databaseUrl: string): Promise<ReadMigration[]> {
+  const migrations = await Promise.all(MIGRATIONS.map(readMigration));
   const client = await openMigrator(databaseUrl);
   try {
-    const applied = await client.query<AppliedMigration>(compiled(APPLIED).text).then(
-      ({ rows }) => rows,
-      (error: { code?: string }) => {
-        if (error.code === "42P01") return []; // No such table: nothing was ever migrated.
-        throw error;
-      },
-    );
-    const fit = fitOf(applied);
-    if (fit instanceof UnfitStoreError) throw fit;
-    const missing = MIGRATIONS.filter(({ version }) => !applied.some((one) => one.version === version));
-    return await Promise.all(missing.map(readMigration));
+    return (await examine(client, migrations)).missing;
   } finally {
     await client.end();
   }
+}
+
+/** Asks which of the migrations are missing. @throws UnfitStoreError */
+async function examine(client: pg.Client, migrations: readonly ReadMigration[]) {
+  const { rows: applied } = await client.query<AppliedMigration>(compiled(APPLIED).text).catch((error: unknown) => {
+    if (codeOf(error) === "42P01") return { rows: [] }; // No such table: nothing was ever migrated.
+    throw error;
+  });
+  const fit = fitOf(applied);
+  if (fit instanceof UnfitStoreError) throw fit;
+  const missing = migrations.filter(({ version }) => !applied.some((row) => row.version === version));
+  return { fit, missing };
 }
 
 /** Opens the connection that migrates. @throws NoPostgresError */

@@ -6,7 +6,12 @@ const DIRECTORY = new URL("./migrations/", import.meta.url);
 /** One numbered file of `migrations/`. */
 export interface Migration {
   version: number;
-  /** The file's name, such as `0002_origin.sql`. */
+  /**
+   * The first of the versions that it stands for. The baseline, which is the first file, stands for all up to its own:
+   * they made its schema up to Tain 0.3.0. Every other migration stands for itself alone.
+   */
+  since: number;
+  /** The file's name, such as `0047_signers.sql`. */
   name: string;
 }
 
@@ -17,7 +22,10 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = readdirSync(DIRECTORY)
   .filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name))
   .sort()
-  .map((name) => ({ version: Number(name.slice(0, 4)), name }));
+  .map((name, at) => {
+    const version = Number(name.slice(0, 4));
+    return { version, since: at === 0 ? 1 : version, name };
+  });
 
 /** A migration with its statements. */
 export interface ReadMigration extends Migration {

@@ -9,6 +9,11 @@ export class SchemaTooNewError extends UnfitStoreError {
   override name = "SchemaTooNewError";
 }
 
+/** The database was last migrated by a Tain whose migrations this one no longer has. */
+export class SchemaTooOldError extends UnfitStoreError {
+  override name = "SchemaTooOldError";
+}
+
 /**
  * How the schema of the database fits this code. "same": it is this code's. "newer": this code may work beside it.
  * "missing": migrations have to run first. An error: this code must not work with the database.
@@ -32,7 +37,7 @@ interface OnServer {
 /**
  * Reads the applied migrations. Older versions of Tain read the table with this same statement, so the columns
  * `version` and `oldest_tain` must keep their names and meanings for good. Reading by way of JSON also works where
- * `oldest_tain` does not exist yet.
+ * `oldest_tain` does not exist, in a database that is too old.
  */
 export const APPLIED = sql`
   select version, to_jsonb(m) ->> 'oldest_tain' as "oldestTain",
@@ -48,7 +53,10 @@ export async function schemaFit(db: Queries, limits?: StatementLimits): Promise<
   return (first && postgresTooOld(first.onServer)) ?? fitOf(applied);
 }
 
-/** Pure. `known` are the numbers of the migrations that the Tain of this `version` has. */
+/**
+ * Pure. `known` are the numbers of the migrations that the Tain of this `version` has. The first is the baseline, which
+ * stands for all before it.
+ */
 export function fitOf(
   applied: readonly AppliedMigration[],
   known: readonly number[] = MIGRATIONS.map(({ version }) => version),
@@ -61,8 +69,15 @@ export function fitOf(
       `This is Tain ${version}; the database has been migrated for ${oldest} and later`,
       `start ${oldest} or later, or restore a backup from before that migration`,
     );
-  const isMissing = known.some((number) => !applied.some((row) => row.version === number));
-  const unknown = applied.filter((row) => !known.includes(row.version));
+  const baseline = Math.min(...known);
+  const isApplied = (version: number) => applied.some((row) => row.version === version);
+  if (!isApplied(baseline) && applied.some((row) => row.version < baseline))
+    return new SchemaTooOldError(
+      `A Tain before 0.3.0 migrated the database, up to migration ${Math.max(...applied.map((row) => row.version))}`,
+      `migrate it with Tain 0.3.0 first, then with this one (${version})`,
+    );
+  const isMissing = !known.every(isApplied);
+  const unknown = applied.filter((row) => row.version > baseline && !known.includes(row.version));
   if (unknown.length === 0) return isMissing ? "missing" : "same";
   // The schema lacks migrations of this code, or a newer migration does not say which Tain may work with it.
   if (isMissing || unknown.some(({ oldestTain }) => oldestTain === null))

@@ -186,11 +186,21 @@ test("what fails by itself is told: a repository, an installation, late confirma
 
 test("missing migrations are a problem, and no stack", async () => {
   await using world = await openMirror();
-  await world.ctx.db.query(sql`delete from schema_migrations where version > 1`);
+  await world.ctx.db.query(sql`delete from schema_migrations where version > 46`);
   const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
   expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
   expect(worse(await examinePostgres(world.ctx))).toContain("problem schema-missing");
   expect(stdout).toMatch(/^problem +postgres +Migrations are missing\n +Run `node db\/migrate.ts`$/m);
+});
+
+test("a schema of a Tain before 0.3.0 is a problem that says which Tain migrates it", async () => {
+  await using world = await openMirror();
+  await world.ctx.db.query(sql`delete from schema_migrations where version > 12`);
+  const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  expect(worse(await examinePostgres(world.ctx))).toContain("problem schema-older");
+  expect(stdout).toContain("A Tain before 0.3.0 migrated the database, up to migration 12\n");
+  expect(stdout).toMatch(/^ +Migrate it with Tain 0\.3\.0 first, then with this one/m);
 });
 
 test("a newer schema is well where this version may work beside it, and otherwise a problem that names the version to start", async () => {

@@ -3,10 +3,10 @@ import { getTableName } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { MIGRATION_LOCK, migrate } from "../../db/migrate.ts";
+import { MIGRATION_LOCK, migrate, missingMigrations } from "../../db/migrate.ts";
 import { MIGRATIONS, oldestTainOf, readMigration } from "../../db/migrations.ts";
 import { columnsOf } from "../../db/schema/columns.ts";
-import { type AppliedMigration, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
+import { type AppliedMigration, fitOf, SchemaTooNewError, SchemaTooOldError } from "../../db/schema-fit.ts";
 import { compiled, SQL } from "../../db/sql.ts";
 import * as schema from "../../src/schema.ts";
 import { isOlder, VERSION } from "../../src/version.ts";
@@ -94,7 +94,7 @@ test("many processes may migrate at once", async () => {
   await withClient(database.url, (client) => client.query("drop schema public cascade; create schema public"));
   await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)));
   const { rows } = await withClient(database.url, (client) =>
-    client.query("select name from schema_migrations order by version"),
+    client.query("select name from schema_migrations where version >= 46 order by version"),
   );
   const files = (await readdir(new URL("../../db/migrations/", import.meta.url))).filter((name) =>
     name.endsWith(".sql"),
@@ -135,19 +135,98 @@ test.each([
   );
 });
 
-test("the database keeps what each migration said, also of those that were applied before it did so", async () => {
+/** The rows of schema_migrations, in order. */
+async function recordedIn(url: string): Promise<Recorded[]> {
+  return await withClient(url, async (client) => {
+    const { rows } = await client.query<Recorded>(
+      `select version, name, oldest_tain as "oldestTain" from schema_migrations order by version`,
+    );
+    return rows;
+  });
+}
+
+interface Recorded extends AppliedMigration {
+  name: string;
+}
+
+test("a fresh database keeps what each migration said; the baseline counts as 1 to 46, so that Tain 0.3.0 works with it", async () => {
   await using database = await openTestDatabase();
-  const said = () =>
-    withClient(database.url, async (client) => {
-      const { rows } = await client.query("select name, oldest_tain from schema_migrations order by version");
-      return rows.map((row) => [row.name, row.oldest_tain]);
-    });
-  const expected = await Promise.all(MIGRATIONS.map(async (one) => [one.name, (await readMigration(one)).oldestTain]));
-  expect(await said()).toEqual(expected);
-  await withClient(database.url, (client) => client.query("alter table schema_migrations drop column oldest_tain"));
-  await migrate(database.url);
-  expect(await said()).toEqual(expected);
+  const [baseline, ...later] = await Promise.all(MIGRATIONS.map(readMigration));
+  const recorded = await recordedIn(database.url);
+  expect(recorded.slice(0, 46)).toEqual(
+    ALL_OF_0_3_0.map((version) => ({ version, name: "0046_baseline.sql", oldestTain: baseline?.oldestTain })),
+  );
+  expect(recorded.slice(46)).toEqual(later.map(({ version, name, oldestTain }) => ({ version, name, oldestTain })));
+  expect(fitOf(recorded, ALL_OF_0_3_0, "0.3.0")).toBe("newer");
 });
+
+test("a database of Tain 0.3.0 gets the migrations after the baseline alone, and keeps what it has recorded", async () => {
+  await using database = await openTestDatabase("template0");
+  const recorded = await migratedBy030(database.url);
+  expect((await missingMigrations(database.url)).map(({ name }) => name)).toEqual(
+    MIGRATIONS.slice(1).map(({ name }) => name),
+  );
+  await migrate(database.url);
+  const now = await recordedIn(database.url);
+  expect(now.slice(0, 46)).toEqual(recorded);
+  expect(now.slice(46).map(({ name }) => name)).toEqual(MIGRATIONS.slice(1).map(({ name }) => name));
+  expect(fitOf(now)).toBe("same");
+  expect(fitOf(now, ALL_OF_0_3_0, "0.3.0")).toBe("newer");
+});
+
+test.each([
+  ["0.2.0", 12],
+  ["0.3.0 that was stopped while it migrated", 45],
+])("a database of Tain %s is refused and left as it is: 0.3.0 has to migrate it first", async (_, newest) => {
+  await using database = await openTestDatabase("template0");
+  const before = await withClient(database.url, async (client) => {
+    // 0.2.0 did not record the oldest Tain yet.
+    await client.query(
+      "create table schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())",
+    );
+    await client.query("insert into schema_migrations select n, n || '.sql' from generate_series(1, $1::integer) n", [
+      newest,
+    ]);
+    return await madeIn(client);
+  });
+  const refusal = `A Tain before 0.3.0 migrated the database, up to migration ${newest}: migrate it with Tain 0.3.0 first, then with this one (${VERSION})`;
+  for (const act of [migrate, missingMigrations])
+    await expect(act(database.url)).rejects.toMatchObject({ name: "SchemaTooOldError", message: refusal });
+  expect(await withClient(database.url, madeIn)).toEqual(before);
+});
+
+/** The numbers of the migrations that Tain 0.3.0 knows. */
+const ALL_OF_0_3_0 = Array.from({ length: 46 }, (_, at) => at + 1);
+
+/** Makes the schema of Tain 0.3.0, and records the migrations as it did. The proof `upgrade` runs 0.3.0 itself. */
+async function migratedBy030(url: string): Promise<Recorded[]> {
+  const [first] = MIGRATIONS;
+  if (!first) throw new Error("There is no migration");
+  const { name, statements } = await readMigration(first);
+  expect(name).toBe("0046_baseline.sql");
+  await withClient(url, async (client) => {
+    const { rows } = await client.query("select current_setting('server_version_num')::integer < 180000 as old");
+    if (rows[0]?.old) await client.query(await readFile(new URL("../../db/uuidv7.sql", import.meta.url), "utf8"));
+    await client.query(`
+      create table schema_migrations (
+        version integer primary key, name text not null, applied_at timestamptz not null default now());
+      alter table schema_migrations add column oldest_tain text check (oldest_tain ~ '^\\d+\\.\\d+\\.\\d+$');
+      insert into schema_migrations (version, name, oldest_tain)
+        select n, format('%s_of_0_3_0.sql', n), case when n <= 5 then '0.1.0' else '0.2.0' end from generate_series(1, 46) n`);
+    await client.query(statements);
+  });
+  return await recordedIn(url);
+}
+
+/** All relations, columns and functions of the database. */
+async function madeIn(client: pg.Client): Promise<unknown[]> {
+  const { rows } = await client.query(`
+    select oid::regclass::text as made from pg_class where relnamespace = 'public'::regnamespace
+      union all select format('%s %s', attrelid::regclass, attname) from pg_attribute where attrelid >= 16384
+      union all select oid::regprocedure::text from pg_proc where pronamespace = 'public'::regnamespace
+      order by 1`);
+  return rows;
+}
 
 describe("how the schema fits a Tain 0.3.0 that knows two migrations", () => {
   const judged = (...applied: [version: number, oldestTain: string | null][]) =>
@@ -215,6 +294,29 @@ describe("how the schema fits a Tain 0.3.0 that knows two migrations", () => {
   });
 });
 
+describe("how the schema fits a Tain 0.4.0 whose baseline is migration 3, and that knows 4", () => {
+  const judged = (...versions: number[]) =>
+    fitOf(
+      versions.map((version): AppliedMigration => ({ version, oldestTain: version < 3 ? null : "0.2.0" })),
+      [3, 4],
+      "0.4.0",
+    );
+
+  test.each([
+    ["nothing", [], "missing"],
+    ["what the baseline replaced, up to it", [1, 2, 3], "missing"],
+    ["all", [1, 2, 3, 4], "same"],
+    ["the baseline without what it replaced", [3, 4], "same"],
+    ["a fifth as well", [1, 2, 3, 4, 5], "newer"],
+  ] as [string, number[], string][])("%s: %s", (_, versions, expected) => {
+    expect(judged(...versions)).toBe(expected);
+  });
+
+  test("part of what the baseline replaced, and not the baseline: refused as too old", () => {
+    for (const versions of [[1], [1, 2], [2, 4]]) expect(judged(...versions)).toBeInstanceOf(SchemaTooOldError);
+  });
+});
+
 test.each([
   ["0.2.0", "0.2.0", false],
   ["0.2.0", "0.10.0", true],
@@ -249,44 +351,9 @@ test("a migration that fails leaves nothing behind and names itself", async () =
   await withClient(database.url, (client) =>
     client.query("drop schema public cascade; create schema public; create table labels (x integer)"),
   );
-  await expect(migrate(database.url)).rejects.toThrow("Migration 0001_mirror.sql failed and was rolled back");
+  await expect(migrate(database.url)).rejects.toThrow("Migration 0046_baseline.sql failed and was rolled back");
   const { rows } = await withClient(database.url, (client) =>
     client.query("select to_regclass('users') as users, (select count(*)::int from schema_migrations) as applied"),
   );
   expect(rows).toEqual([{ users: null, applied: 0 }]);
-});
-
-test("a mirror of before 0012 has beside its labels what its issues say", async () => {
-  await using database = await openTestDatabase();
-  await withClient(database.url, async (client) => {
-    await client.query("drop schema public cascade; create schema public");
-    await client.query(
-      "create table schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())",
-    );
-    const folder = new URL("../../db/migrations/", import.meta.url);
-    await client.query(await readFile(new URL("../uuidv7.sql", folder), "utf8")); // Postgres before 18 needs it.
-    for (const name of (await readdir(folder)).filter((one) => one.endsWith(".sql") && one < "0012").sort()) {
-      await client.query(await readFile(new URL(name, folder), "utf8"));
-      await client.query("insert into schema_migrations (version, name) values ($1, $2)", [
-        Number(name.slice(0, 4)),
-        name,
-      ]);
-    }
-    await client.query(`insert into issues (repository_id, number, id, is_pull_request, title, state, created_at, updated_at, document, seen_at, seen_by_read, deleted_at)
-      values (7, 1, 11, false, 'a', 'open', '2026-01-01Z', '2026-01-02Z', '{}', now(), true, null),
-        (7, 2, 12, true, 'b', 'closed', '2026-01-03Z', '2026-01-04Z', '{}', now(), true, now()),
-        (7, 3, null, true, 'c', 'open', '2026-01-05Z', '2026-01-06Z', '{}', now(), true, null);
-      insert into issue_labels (repository_id, label_id, number) values (7, 1, 1), (7, 2, 1), (7, 1, 2), (7, 1, 3), (7, 1, 4)`);
-  });
-  await migrate(database.url);
-  const { rows } = await withClient(database.url, (client) =>
-    client.query(`select number, label_id::integer as label, state, is_pull_request as pull, is_shown as shown, extract(day from created_at)::integer as day
-      from issue_labels order by number, label_id`),
-  );
-  expect(rows).toEqual([
-    { number: 1, label: 1, state: "open", pull: false, shown: true, day: 1 },
-    { number: 1, label: 2, state: "open", pull: false, shown: true, day: 1 },
-    { number: 2, label: 1, state: "closed", pull: true, shown: false, day: 3 },
-    { number: 3, label: 1, state: "open", pull: true, shown: false, day: 5 },
-  ]);
 });

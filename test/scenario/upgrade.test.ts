@@ -23,32 +23,18 @@ import { type Program, startProgramAt } from "../support/program.ts";
 
 const run = promisify(execFile);
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
-interface Earlier {
-  name: string;
-  commit: string;
-  /**
-   * Whether this version asks if it may work beside a newer schema. One that does not ask is not ready beside it, and
-   * its workers are stopped first.
-   */
-  asks: boolean;
-  /** Whether this version can run with this checkout's packages. */
-  sharesPackages: boolean;
-}
-
-const FROM: Earlier[] = [
-  { name: "0.1.0", commit: "8686462", asks: false, sharesPackages: false },
-  { name: "the first build that asks", commit: "d0e50aa", asks: true, sharesPackages: true },
-];
+/** The commit that was released as 0.3.0. It runs with the packages of this checkout. */
+const RELEASE_0_3_0 = "1af5b60b";
 /** How long each part of the way takes. */
 const SECONDS = Number(process.env.UPGRADE_SECONDS ?? 10);
 const PER_SECOND = Number(process.env.UPGRADE_RATE ?? 100);
 const SECRET = "test-webhook-secret";
 
-test.skipIf(!process.env.UPGRADE).each(FROM)(
-  "an upgrade from $name, and the way back where there is one, lose no delivery and no read (skipped without UPGRADE: a proof)",
-  async (from) => {
+test.skipIf(!process.env.UPGRADE).each(["0.3.0", "this version"])(
+  "an upgrade from 0.3.0 and the way back, in a database that %s made, lose no delivery and no read (skipped without UPGRADE: a proof)",
+  async (maker) => {
     await using resources = new AsyncDisposableStack();
-    const earlier = await openWorktree(from);
+    const earlier = await openWorktree(RELEASE_0_3_0);
     const { url: database } = await openTestDatabase("template0");
     const balancer = resources.use(await openBalancer());
     const simulator = resources.use(await openSimulator());
@@ -67,7 +53,10 @@ test.skipIf(!process.env.UPGRADE).each(FROM)(
     const tain = async (...args: string[]) =>
       (await run(process.execPath, [join(earlier, "src/cli/main.ts"), ...args], { env: { ...inherited, ...env } }))
         .stdout;
-    await run(process.execPath, [join(earlier, "db/migrate.ts")], { env: { ...inherited, ...env } });
+    const migrate = async (place: string) =>
+      await run(process.execPath, [join(place, "db/migrate.ts")], { env: { ...inherited, ...env } });
+    if (maker === "this version") await migrate(checkout);
+    await migrate(earlier);
     const names = [...simulator.world.repositories.values()]
       .filter(({ fork }) => !fork)
       .map((one) => simulator.world.fullName(one));
@@ -97,7 +86,7 @@ test.skipIf(!process.env.UPGRADE).each(FROM)(
       signal: ending.signal,
     });
     const reading = readOn({ url: balancer.url, names, token: made.token, problems, signal: ending.signal });
-    const watching = from.asks ? fleet.watch(problems, ending.signal) : null;
+    const watching = fleet.watch(problems, ending.signal);
     const during: string[] = [];
     const part = async (name: string, work: () => Promise<unknown>) => {
       reading.time.part = name;
@@ -108,15 +97,10 @@ test.skipIf(!process.env.UPGRADE).each(FROM)(
       during.push(`${name}: ${seconds} s, the machine's load ${loadavg()[0]?.toFixed(1)}`);
     };
     await part("before", async () => {});
-    await part("migrating, and the old beside it", async () => {
-      if (!from.asks) await fleet.endWorkers();
-      await run(process.execPath, [join(checkout, "db/migrate.ts")], { env: { ...inherited, ...env } });
-    });
+    await part("migrating, and the old beside it", () => migrate(checkout));
     await part("to the new", () => fleet.roll(checkout));
-    if (from.asks) {
-      await part("back to the old", () => fleet.roll(earlier));
-      await part("to the new again", () => fleet.roll(checkout));
-    }
+    await part("back to the old", () => fleet.roll(earlier));
+    await part("to the new again", () => fleet.roll(checkout));
     ending.abort();
     const sent = await sending;
     const reads = await reading.ended;
@@ -131,7 +115,7 @@ test.skipIf(!process.env.UPGRADE).each(FROM)(
       sql`select reason, count(*)::int as count from deliveries where status = 'failed' group by reason`,
     );
     printFigures("upgrade", {
-      from: from.name,
+      maker,
       deliveries: sent.live + sent.repeated,
       perSecond: PER_SECOND,
       failed: failed.reduce((sum, { count }) => sum + count, 0),
@@ -152,8 +136,8 @@ test.skipIf(!process.env.UPGRADE).each(FROM)(
   15 * 60_000,
 );
 
-/** The checkout of an earlier version, with its packages. */
-async function openWorktree({ commit, sharesPackages }: Earlier): Promise<string> {
+/** The checkout of an earlier version, with this one's packages. */
+async function openWorktree(commit: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "tain-earlier-"));
   const place = join(folder, "tain");
   await run("git", ["-C", checkout, "worktree", "add", "--detach", "--quiet", place, commit]);
@@ -161,8 +145,7 @@ async function openWorktree({ commit, sharesPackages }: Earlier): Promise<string
     await run("git", ["-C", checkout, "worktree", "remove", "--force", place]);
     await rm(folder, { recursive: true, force: true });
   });
-  if (sharesPackages) await symlink(join(checkout, "node_modules"), join(place, "node_modules"));
-  else await run("npm", ["ci", "--omit=dev", "--omit=optional", "--ignore-scripts"], { cwd: place });
+  await symlink(join(checkout, "node_modules"), join(place, "node_modules"));
   return place;
 }
 
@@ -198,19 +181,13 @@ class Fleet {
       await this.#end(old.program);
     }
     const others = await this.#rest(place);
-    await this.endWorkers();
+    await this.#endOthers();
     this.#others = others;
-  }
-
-  /** Ends the workers and the scheduler, which starts the workers' work. */
-  async endWorkers(): Promise<void> {
-    for (const old of this.#others) await this.#end(old);
-    this.#others = [];
   }
 
   async stop(): Promise<void> {
     for (const { program } of this.#webs) await this.#end(program);
-    await this.endWorkers();
+    await this.#endOthers();
   }
 
   /** Asks each web process behind the balancer whether it is ready, until the signal comes. */
@@ -223,6 +200,10 @@ class Fleet {
       }
       await delay(500);
     }
+  }
+
+  async #endOthers(): Promise<void> {
+    for (const old of this.#others) await this.#end(old);
   }
 
   async #end(program: Program): Promise<void> {

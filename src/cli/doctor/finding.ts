@@ -11,6 +11,7 @@ export const CHECKS = {
   "postgres-connections": "postgres",
   "schema-missing": "postgres",
   "schema-newer": "postgres",
+  "schema-older": "postgres",
   replica: "postgres",
   "redis-away": "redis",
   "redis-version": "redis",

@@ -1,4 +1,4 @@
-import { type SchemaFit, schemaFit } from "../../../db/schema-fit.ts";
+import { type SchemaFit, SchemaTooOldError, schemaFit } from "../../../db/schema-fit.ts";
 import { sql } from "../../../db/sql.ts";
 import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
@@ -77,7 +77,8 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
 }
 
 function schemaFinding(fit: SchemaFit): Finding {
-  if (fit instanceof UnfitStoreError) return unfit("schema-newer", fit);
+  if (fit instanceof UnfitStoreError)
+    return unfit(fit instanceof SchemaTooOldError ? "schema-older" : "schema-newer", fit);
   switch (fit) {
     case "same":
       return okFinding("postgres", "The schema is this version's");
