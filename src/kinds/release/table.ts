@@ -21,7 +21,7 @@ export const releases = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.repositoryId, table.id], name: "releases_pkey" }),
-    index("releases_created").on(table.repositoryId, table.createdAt.desc(), table.id.desc()),
+    index("releases_created").on(table.repositoryId, table.createdAt.desc().nullsFirst(), table.id.desc().nullsFirst()),
     index("releases_tag").on(table.repositoryId, table.tagName),
   ],
 );
