@@ -14,6 +14,8 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
                       equal to upstream after them
   proofs [name…]      npm run proofs: what takes too long for every change, each figure beside its bound
   plants [name…]      npm run plants: small bugs in a copy of the sources, and which test finds each
+  migration --name NAME
+                      npm run migration: the next migration, by what has changed in the schema's description
   emit                what npm run package packs: the sources as JavaScript, in dist
   check               npm run check: types, lint, format, import arrows, dead code
   advisories          a part of npm run verify: whether the registry knows of faults in the packages of production
@@ -35,6 +37,7 @@ const COMMANDS = {
   simulate: async (args) => (await import("./with-stores.mjs")).simulate(args),
   proofs: async (args) => (await import("./with-stores.mjs")).proofs(args),
   plants: async (args) => (await import("./with-stores.mjs")).plants(args),
+  migration: async (args) => (await import("./with-stores.mjs")).migration(args),
   emit: async (args) => (await import("./with-stores.mjs")).emit(args),
   check: async () => (await import("./check.mjs")).check(),
   advisories: async () => (await import("./advisories.mjs")).advisories(),

@@ -76,6 +76,14 @@ export async function proofs(args) {
 }
 
 /**
+ * Opens no stores: it compares descriptions of the schema.
+ * @param {string[]} args
+ */
+export async function migration(args) {
+  return await runWithoutStores("scripts/generate/migration.ts", args);
+}
+
+/**
  * Makes `dist`, the JavaScript of the npm package. npm calls it before it packs.
  * @param {string[]} args
  */
