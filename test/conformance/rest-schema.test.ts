@@ -66,9 +66,19 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     }
     return found;
   };
+  const deploymentStatuses = async () => {
+    const found: string[] = [];
+    for (const id of await ids("/deployments", "id"))
+      found.push(
+        ...(await ids(`/deployments/${id}/statuses`, "id")).map((one) => `/deployments/${id}/statuses/${one}`),
+      );
+    return found;
+  };
   const known: [RegExp, string[]][] = [
     [/\/commits\/:ref/, heads.slice(0, 5).map((sha) => `/commits/${sha}`)],
     [/\/check-runs\/:id/, await checksOf("check-runs", "check_runs")],
+    [/\/deployments\/:id\/statuses\/:status/, await deploymentStatuses()],
+    [/\/deployments\/:id/, (await ids("/deployments", "id")).map((id) => `/deployments/${id}`)],
     [/\/releases\/:id/, (await ids("/releases", "id")).map((id) => `/releases/${id}`)],
     [/\/releases\/tags\/:tag/, (await ids("/releases", "tag_name")).map((tag) => `/releases/tags/${tag}`)],
     [/\/branches\/:branch/, ["/branches/never-was"]],
@@ -138,7 +148,7 @@ function addParts({ upstream: { world } }: ApiWorld, fullName: string): void {
   const repository = world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error(`${fullName} is not there`);
   const app = checkApp(world, "linter");
-  addCode(world, repository, {}, 7, world.now());
+  addCode(world, repository, { deployments: 4 }, 7, world.now());
   const [release] = world.code.of(repository).releases.values();
   if (release) addAsset(world, repository.ownerId, release, { name: "tain.zip" });
   const heads = [...repository.rows.issuesByCreated.ascending()].filter(isPull).filter(({ state }) => state === "open");

@@ -29,6 +29,8 @@ const subjects: Record<string, Partial<Record<string, Kind>>> = {
   workflow_job: {},
   push: {},
   release: { release: "release" },
+  deployment: { deployment: "deployment" },
+  deployment_status: { deployment: "deployment", deployment_status: "deployment_status" },
   create: {},
   delete: {},
   pull_request_review_thread: {},
@@ -40,7 +42,8 @@ const WITHOUT_REPOSITORY = ["push"];
 const TABLES = [
   ...["users", "repositories", "labels", "milestones", "issues", "issue_labels", "issue_assignees", "pull_requests"],
   ...["issue_comments", "pull_request_reviews", "pull_request_review_comments", "check_runs", "check_suites"],
-  ...["commit_statuses", "releases", "release_lists", "refs", "ref_lists", "refresh_marks", "repository_syncs"],
+  ...["commit_statuses", "releases", "release_lists", "deployments", "deployment_lists", "deployment_statuses"],
+  ...["deployment_status_lists", "refs", "ref_lists", "refresh_marks", "repository_syncs"],
 ];
 
 interface Example {
@@ -70,7 +73,7 @@ describe("GitHub's example payloads", () => {
     await world.ctx.db.query(sql.script(TABLES.map((table) => `delete from ${table}`).join(";")));
     await world.ctx.db.query(sql`
       insert into repository_syncs (repository_id, state, added_at, mirrors)
-        values (${repository.id as number}, 'live', now(), '{checks,releases,refs,threads}')`);
+        values (${repository.id as number}, 'live', now(), '{checks,deployments,releases,refs,threads}')`);
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     if (!WITHOUT_REPOSITORY.includes(event))

@@ -139,12 +139,14 @@ test("`tain migrate --plan` changes nothing and lists what `tain migrate` then d
   const plan = await tain(["migrate", "--plan"], env);
   expect(plan).toMatchObject({ code: 0, stderr: "" });
   const lines = plan.stdout.trimEnd().split("\n");
-  expect(lines.at(-1)).toBe("Processes of Tain 0.2.0 and later go on beside it; older ones stop.");
+  expect(lines.at(-1)).toBe("Processes of Tain 0.3.0 and later go on beside it; older ones stop.");
   expect(lines).toContain("0053_folded_names.sql: in one transaction");
   expect(lines).toContain("0054_folded_name_indexes.sql: beside all other work, index by index");
   const { migrations } = JSON.parse((await tain(["migrate", "--plan", "--json"], env)).stdout);
   expect(migrations).toHaveLength(MIGRATIONS.length);
-  expect(migrations.at(-1)).toEqual({ name: MIGRATIONS.at(-1)?.name, oldestTain: "0.2.0", isStepwise: true });
+  expect(migrations).toContainEqual({
+    ...{ name: "0054_folded_name_indexes.sql", oldestTain: "0.2.0", isStepwise: true },
+  });
   expect((await missingMigrations(empty.url)).map(({ name }) => name)).toEqual(MIGRATIONS.map(({ name }) => name));
   const done = await tain(["migrate", "--json"], env);
   expect(done.code).toBe(0);

@@ -15,6 +15,7 @@ import { makeEvents } from "../../src/sync/found/make.ts";
 import { refreshLists } from "../../src/sync/lists/refresh.ts";
 import { NodeQuestions } from "../../src/sync/refresh/node-questions.ts";
 import { refreshRefs } from "../../src/sync/refs/refresh.ts";
+import { LISTED_PARTS } from "../../src/sync/resource-lists/listed.ts";
 import { refreshResourceLists } from "../../src/sync/resource-lists/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
 import { EMPTY_TEMPLATE } from "./template.ts";
@@ -171,7 +172,7 @@ export async function mirrorParts(ctx: Context): Promise<void> {
   const nodes = new NodeQuestions(ctx);
   for (const { id } of rows) {
     await refreshChecks(ctx, nodes, id);
-    await refreshResourceLists(ctx, "releases", id);
+    for (const part of LISTED_PARTS) await refreshResourceLists(ctx, part, id);
     await refreshRefs(ctx, id);
     // One turn reads only so many lists. A list that nothing proves waits until no replica can lag.
     for (let before = -1, held = 0; held !== before; ) {

@@ -21,7 +21,7 @@ export const deploymentStatuses = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.repositoryId, table.id], name: "deployment_statuses_pkey" }),
-    index("deployment_statuses_deployment").on(table.repositoryId, table.deploymentId, table.id.desc()),
+    index("deployment_statuses_deployment").on(table.repositoryId, table.deploymentId, table.id.desc().nullsFirst()),
   ],
 );
 

@@ -20,7 +20,11 @@ export const deployments = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.repositoryId, table.id], name: "deployments_pkey" }),
-    index("deployments_created").on(table.repositoryId, table.createdAt.desc(), table.id.desc()),
+    index("deployments_created").on(
+      table.repositoryId,
+      table.createdAt.desc().nullsFirst(),
+      table.id.desc().nullsFirst(),
+    ),
   ],
 );
 
