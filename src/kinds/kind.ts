@@ -105,8 +105,8 @@ export interface ListBelow {
   path: (parent: number) => string;
   /** Under how many of the newest resources it is read. */
   most: number;
-  /** Of the resource `p`: it has no rows yet, as upstream last showed it. */
-  isEmpty: SQL;
+  /** Whether the resource had no rows yet when a webhook showed it so. All that come afterwards are told. */
+  isNew: (parent: Fields) => boolean;
   /** Of the resource `p` and the list `l`: nothing was added since the list was read that was not told. */
   isCurrent: SQL;
 }

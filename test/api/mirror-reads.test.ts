@@ -11,7 +11,14 @@ import { testRedis } from "../support/database.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const READ_PERMISSIONS = [
-  ...(["contents:read", "issues:read", "pull_requests:read", "checks:read", "statuses:read"] as const),
+  ...([
+    "contents:read",
+    "issues:read",
+    "pull_requests:read",
+    "checks:read",
+    "statuses:read",
+    "deployments:read",
+  ] as const),
 ] satisfies Permission[];
 
 // With PASS_THROUGH=all the mirror's own credential reads for those who have none of upstream's.

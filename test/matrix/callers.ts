@@ -31,7 +31,7 @@ export function accessOf({ upstream }: Pick<ApiWorld, "upstream">, caller: Calle
 
 /** Whether the caller may be shown marks of this kind. */
 export function maySee(access: Access, kind: MarkKind): boolean {
-  const { metadata, issues, pulls, checks, statuses, contents, drafts } = access;
+  const { metadata, issues, pulls, checks, statuses, contents, deployments, drafts } = access;
   const [sees, seesPulls] = [issues !== "none", pulls !== "none"];
   switch (kind) {
     case "home":
@@ -48,6 +48,8 @@ export function maySee(access: Access, kind: MarkKind): boolean {
       return statuses !== "none";
     case "news":
       return contents !== "none";
+    case "ship":
+      return deployments !== "none";
     case "draft":
       return drafts;
     default:

@@ -1,4 +1,5 @@
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
+import { createDeployment, createDeploymentStatus } from "../../src/simulator/changes/deployments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
 import { broughtCommit } from "../../src/simulator/commits.ts";
@@ -23,9 +24,9 @@ const FIRST: Readonly<Record<PlaceName, Visibility>> = {
 
 /**
  * The kinds of resource that have a mark: a repository, an issue, a pull request, what comes with either of these, a
- * check run, a commit's status, a release, and a draft of a release.
+ * check run, a commit's status, a release, a deployment, and a draft of a release.
  */
-const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "draft"] as const;
+const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "ship", "draft"] as const;
 export type MarkKind = (typeof KINDS)[number];
 
 /** A word that stands in one repository alone, in its resources of this kind. */
@@ -121,6 +122,8 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
   const [release] = [mark("news"), mark("draft")].map((word, at) =>
     createRelease(world, octo.id, { repository, tagName: `v${at}`, targetCommitish: sha, body: word, draft: at > 0 }),
   );
+  const deployment = createDeployment(world, octo.id, { repository, ref: sha, description: mark("ship") });
+  const status = createDeploymentStatus(world, octo.id, deployment, { state: "success", description: mark("ship") });
   const reviewComment = world.addReviewComment({
     issue: pull,
     authorId: octo.id,
@@ -151,6 +154,8 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       ref: sha,
       "check-runs/id": String(run.id),
       "check-suites/id": String(run.suite.id),
+      "deployments/id": String(deployment.id),
+      "statuses/status": String(status.id),
       "releases/id": String(release?.id),
       tag: "v0",
       "ref/ref": "heads/seen",

@@ -17,8 +17,9 @@ export const deploymentStatus = resource("deployment_status", deploymentStatuses
     table: deploymentStatusLists,
     path: (deployment) => `/deployments/${deployment}/statuses`,
     most: 100,
-    // Each status gives its deployment its own time (the examples of @octokit/webhooks-examples).
-    isEmpty: sql`p.updated_at = p.created_at`,
+    // Each status gives its deployment its own time (the examples of @octokit/webhooks-examples). In a read this proves
+    // nothing: a status may have been made in the same second.
+    isNew: ({ created_at, updated_at }) => created_at === updated_at,
     isCurrent: sql`(l.read_at > p.updated_at + interval '1 minute' or p.updated_at <= greatest(p.created_at,
       (select max(t.created_at) from deployment_statuses t where t.repository_id = p.repository_id and t.deployment_id = p.id)))`,
   },

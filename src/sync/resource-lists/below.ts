@@ -1,8 +1,9 @@
 import type { Queries } from "../../../db/database.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, storeMarks } from "../../mirror/store/marks.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE, RepositoryUnavailableError } from "../reads/pages.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
@@ -20,7 +21,6 @@ export async function refreshBelow(
   repository: MirroredRepository,
   below: KindBelow,
 ): Promise<"done" | "more" | "unread"> {
-  await noteEmpty(ctx.db, below, sql`p.repository_id = ${repository.id}`, ctx.clock.now());
   const due = await findDue(ctx, repository.id, below);
   for (const id of due.slice(0, LISTS_AT_ONCE)) {
     try {
@@ -42,20 +42,19 @@ async function askAbout(ctx: Context, key: Pick<Mark, "kind" | "repositoryId" | 
   await enqueueMarks(ctx, [mark]);
 }
 
-/**
- * What upstream showed without any row has a list that is all here, and what comes is told.
- * @param which of the resources `p`
- */
-export async function noteEmpty(
+/** Notes that the new ones of these resources, which webhooks showed, have lists that are all here. */
+export async function noteNew(
   db: Queries,
-  { list: { table, isEmpty }, parents }: KindBelow,
-  which: SQL,
+  { list: { table, isNew } }: KindBelow,
+  parents: readonly Pick<Seen, "repositoryId" | "key" | "fields" | "deleted">[],
   now: Date,
 ): Promise<void> {
+  const made = parents.filter(({ fields, deleted }) => !deleted && isNew(fields));
+  if (made.length === 0) return;
+  const keys = sql.json(made.map(({ repositoryId, key }) => ({ r: repositoryId, k: key })));
   await db.query(sql`
     insert into ${table} as l (repository_id, parent_id, read_at)
-      select p.repository_id, p.id, ${now}::timestamptz from ${parents} p
-        where ${which} and p.deleted_at is null and ${isEmpty} order by 1, 2
+      select distinct x.r, x.k, ${now}::timestamptz from json_to_recordset(${keys}) as x(r bigint, k bigint) order by 1, 2
       on conflict (repository_id, parent_id) do update set read_at = excluded.read_at where l.read_at is null`);
 }
 

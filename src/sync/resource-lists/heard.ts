@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "../deliveries/read.ts";
-import { noteEmpty } from "./below.ts";
+import { noteNew } from "./below.ts";
 import { belowOf, LISTED } from "./listed.ts";
 
 /**
@@ -20,9 +20,7 @@ export async function hearResourceLists(tx: Transaction, { seen, parts, askedAt 
           from unnest(${sql.array(ids, "bigint")}::bigint[]) as id order by id
         on conflict (repository_id) do update set heard_at = excluded.heard_at`);
     const below = belowOf(part);
-    const keys = sql.json(told.map(({ repositoryId, key }) => ({ r: repositoryId, k: key })));
-    const which = sql`(p.repository_id, p.id) in (select x.r, x.k from json_to_recordset(${keys}) as x(r bigint, k bigint))`;
-    for (const one of below) if (one.parentKind === kind) await noteEmpty(tx, one, which, askedAt);
+    for (const one of below) if (one.parentKind === kind) await noteNew(tx, one, told, askedAt);
     if (further || below.length > 0)
       marks.push(...ids.map((id) => ({ ...repositoryMark(part, id, askedAt), notBefore: afterLag(askedAt) })));
   }
