@@ -21,8 +21,8 @@ const each = <const Ms extends number>(ms: Ms) => ({ firstMs: ms, longestMs: ms 
  * one process is asked for again by the next request, which comes by chance.
  *
  * Whether an error is worth another attempt is said where it is caught; for jobs, in `workers/retry-policy.ts`. What
- * runs on a schedule is not here: `src/config/settings.ts` and `src/sync/schedules.ts` say how often. The same table
- * for operators is in docs/operations.md, and a test compares them.
+ * runs on a schedule is not here: `src/config/settings.ts` and `src/sync/schedules.ts` say how often. Operators find the
+ * waits of minutes in docs/operations.md and docs/following.md, and a test compares them.
  */
 export const RETRIES = {
   // Requests to upstream.
