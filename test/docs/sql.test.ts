@@ -49,7 +49,6 @@ const answers: Record<string, string[]> = {
   "How far is each milestone?": ["full_name", "title", "state", "due_on", "open", "closed", "percent"],
   "Which labels were busiest lately?": ["full_name", "label", "last_90_days", "the_90_days_before"],
   "Who made their first pull request, and when?": ["full_name", "login", "number", "title", "created_at", "merged"],
-  "Whose authors are unknown?": ["full_name", "kind", "by_ghost_or_nobody"],
   "What has changed since yesterday?": ["full_name", "number", "is_pull_request", "title", "what", "at"],
   "How far behind is the mirror?": [
     "full_name",
