@@ -8,49 +8,49 @@ export const CALLER_SETTINGS = {
     read: oneOf("tokens", "upstream", "both"),
     default: "both",
     about:
-      "Which tokens callers of the API may show: those of `tain token create` (`tokens`), upstream's own (`upstream`), or either (`both`). With an upstream token, upstream is asked who its caller is, and which private repositories they see.",
+      "Which tokens callers of the API may show: those of `tain token create` (`tokens`), upstream's own (`upstream`), or either (`both`).",
   },
   upstreamCallerTtlMs: {
     name: "UPSTREAM_CALLER_TTL",
     read: span,
     default: "60s",
     about:
-      "How long upstream's word about a caller with one of its tokens is believed: who they are, which private repositories they see, and what they may do in public ones. A token that was revoked there is refused here within this time.",
+      "How long upstream's word about a caller with one of its tokens is believed. A token that was revoked there is refused here within this time.",
   },
   allowedUsers: {
     name: "ALLOWED_USERS",
     read: logins,
     default: "",
     about:
-      "The logins whose upstream tokens are accepted, comma separated, an App's as `name[bot]`. With neither this nor `ALLOWED_ORGANIZATIONS` set, every token of upstream's is accepted. Tain's own tokens are not affected.",
+      "The logins whose upstream tokens are accepted, comma separated, an App's as `name[bot]`. With neither this nor `ALLOWED_ORGANIZATIONS` set, all are. Tain's own tokens are not affected.",
   },
   allowedOrganizations: {
     name: "ALLOWED_ORGANIZATIONS",
     read: logins,
     default: "",
     about:
-      "Organizations whose members' upstream tokens are accepted, beside those of `ALLOWED_USERS`: logins, comma separated. Upstream is asked with the caller's token, which may need the scope `read:org` for that.",
+      "Organizations whose members' upstream tokens are accepted, comma separated. Upstream is asked with the caller's token, which may need the scope `read:org`.",
   },
   hidesPaused: {
     name: "PAUSED_REPOSITORIES",
     read: (text) => oneOf("hidden", "shown")(text) === "hidden",
     default: "hidden",
     about:
-      "What happens to a repository that upstream no longer shows (`paused`), perhaps because its owner hid it. `hidden` takes it for private until upstream shows it again; `shown` leaves it as it was.",
+      "What happens to a repository that upstream no longer shows (`paused`). `hidden` takes it for private until upstream shows it again; `shown` leaves it as it was.",
   },
   anonymous: {
     name: "ANONYMOUS",
     read: oneOf("public", "off"),
     default: "public",
     about:
-      "What callers without a token may read: what is public, or nothing (`off`). Nothing is 401 on every route of the API, as from an enterprise server in private mode.",
+      "What callers without a token may read: what is `public`, or nothing (`off`): 401 on every route of the API.",
   },
   corsOrigins: {
     name: "CORS_ORIGINS",
     read: origins,
     default: "*",
     about:
-      "The web pages that may read the API through their visitors' browsers: `*` for all, as at the service, origins such as `https://app.example`, comma separated, or `none`.",
+      "The web pages that may read the API in browsers: `*` for all, as at the service, origins such as `https://app.example`, comma separated, or `none`.",
   },
   rateLimitUser: {
     name: "RATE_LIMIT_USER",
@@ -87,7 +87,7 @@ export const CALLER_SETTINGS = {
     read: count,
     default: "100",
     about:
-      "How many upstream reads an hour each caller with a token of Tain's may cause at the mirror's own cost (`?fresh=true`, an account's own page). Callers without a token have as many together. Upstream's own tokens pay for themselves.",
+      "How many upstream reads an hour each caller with a token of Tain's may cause at the mirror's own cost (`?fresh=true`, an account's own page). Callers without a token have as many together.",
   },
   upstreamReads: {
     name: "UPSTREAM_READS",
@@ -100,14 +100,14 @@ export const CALLER_SETTINGS = {
     read: count,
     default: "10",
     about:
-      "How many invalid tokens each address may show in a minute. Then tokens from there that a process does not know yet are answered 403 until the minute is over.",
+      "How many invalid tokens each address may show in a minute. Then unknown tokens from there are answered 403 until the minute is over.",
   },
   failedLogins: {
     name: "FAILED_LOGINS",
     read: count,
     default: "60",
     about:
-      "How many such tokens upstream is asked about in a minute, for all addresses together. Further ones are answered 503. As many again are kept for networks from which upstream's token was accepted within a week, and as many for what Apps ask about themselves.",
+      "How many such tokens upstream is asked about in a minute, for all addresses. Further ones are answered 503. As many again are kept for networks where upstream's token was accepted within a week, and for what Apps ask about themselves.",
   },
   streamsPerCaller: {
     name: "STREAMS_PER_CALLER",
@@ -130,35 +130,35 @@ export const CALLER_SETTINGS = {
     },
     default: "all",
     about:
-      "Whose requests are forwarded to upstream where Tain does not mirror the answer. `on`: those of callers with an upstream token, with that token and at the cost of its quota. `all`: also reads of all other callers below a repository that they may see (contents, commits, checks; docs/reading.md has the list). Those are made with the mirror's own credential, within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. Other requests are answered with a 403 that says so.",
+      "Whose requests are forwarded to upstream where Tain does not mirror the answer. `on`: those of callers with an upstream token, with that token. `all`: also reads of other callers below a repository that they may see (docs/reading.md has the list), with the mirror's own credential, within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. `off`: nobody's.",
   },
   forwardsApps: {
     name: "PASS_THROUGH_APPS",
     read: oneOf("auto", "on", "off"),
     default: "auto",
     about:
-      "Whether what Apps ask about themselves by their JWT (`/app`, `…/installation`) or by an installation's token (`/installation`) is forwarded before the caller is known, where `PASS_THROUGH` is not `off`. `auto`: unless `ALLOWED_USERS` or `ALLOWED_ORGANIZATIONS` is set, since a JWT names no account. Each network has `RATE_LIMIT_USER` such questions an hour. With `off` a JWT is answered 403.",
+      "Whether what Apps ask about themselves (`/app`, `…/installation`) is forwarded before the caller is known: `on`, `off` (a JWT is answered 403), or `auto`: unless `ALLOWED_USERS` or `ALLOWED_ORGANIZATIONS` is set. Each network has `RATE_LIMIT_USER` such questions an hour.",
   },
   forwardCacheBytes: {
     name: "FORWARD_CACHE_BYTES",
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "256MB",
     about:
-      "How much of the database may hold upstream's answers to forwarded reads (files, commits, checks); 0 is off. A kept answer costs no quota while it is unchanged. A caller gets one only if upstream has shown it to their own token. Beyond the size, the answers that were unused for longest are deleted.",
+      "How much of the database may hold upstream's answers to forwarded reads; 0 is off. A caller gets one only if upstream has shown it to their own token. Beyond the size, those unused for longest are deleted.",
   },
   enterpriseVersion: {
     name: "ENTERPRISE_VERSION",
     read: serverVersion,
     default: "3.20.0",
     about:
-      "Which version of an enterprise server Tain says that it is, below `/api/v3` and `/api/graphql`: some clients ask it what they may use. Where the upstream is an enterprise server, set its own.",
+      "Which version of an enterprise server Tain says that it is, below `/api/v3` and `/api/graphql`. Where the upstream is an enterprise server, set its own.",
   },
   pageCacheBytes: {
     name: "PAGE_CACHE_BYTES",
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "64MB",
     about:
-      "How much memory each web process may use for REST answers that it has given more than once, and as much again for GraphQL (half of that for the texts of single issues). The index of requests takes an eighth more. Counts and shared rows take up to 64 MB, whatever this setting is. A process gives an answer again while nothing in it has changed; 0 keeps no answers.",
+      "How much memory each web process may use to cache REST answers, and as much again for GraphQL; 0 caches none. Their index takes an eighth more. Counts and shared rows take up to 64 MB besides.",
   },
   staleAfterMs: {
     name: "STALE_AFTER",

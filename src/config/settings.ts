@@ -33,7 +33,7 @@ export const SETTINGS = {
     name: "METRICS_PORT",
     read: port,
     about:
-      "The port at which a worker or the scheduler shows its figures (`/-/metrics`). Each needs its own where they share a machine; `npm start` gives the scheduler the next one. Unset: no figures. A web process shows its own, and those of the whole mirror, at `PORT`.",
+      "The port at which a worker or the scheduler shows its metrics (`/-/metrics`); each needs its own where they share a machine. Unset: none. A web process shows its own, and those of the whole mirror, at `PORT`.",
   },
   host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
   publicUrl: {
@@ -47,21 +47,21 @@ export const SETTINGS = {
     read: proxies,
     default: "",
     about:
-      "The proxies in front of Tain, comma separated: addresses, networks (`10.0.0.0/8`), or `loopback`, `linklocal`, `uniquelocal`. Only their `X-Forwarded-For`, `-Proto` and `-Host` are believed; unset: nobody's.",
+      "The proxies in front of Tain, comma separated: addresses, networks (`10.0.0.0/8`), or `loopback`, `linklocal`, `uniquelocal`. Only their `X-Forwarded-For`, `-Proto` and `-Host` are believed.",
   },
   databaseUrl: {
     name: "DATABASE_URL",
     required: true,
     read: urlOf("postgres:", "postgresql:"),
     about:
-      "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings an embedded one when it is unset.",
+      "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings one when it is unset.",
     secret: true,
   },
   databaseDirectUrl: {
     name: "DATABASE_DIRECT_URL",
     read: urlOf("postgres:", "postgresql:"),
     about:
-      "The same Postgres past a pooler. Set it where `DATABASE_URL` leads to a pooler that lends a connection for a transaction alone: migrations and subscriptions go here.",
+      "The same Postgres past a pooler that lends a connection for one transaction. Migrations and subscriptions use it.",
     secret: true,
   },
   databaseReplicaUrls: {
@@ -69,21 +69,20 @@ export const SETTINGS = {
     read: urlsOf("postgres:", "postgresql:"),
     default: "",
     about:
-      "Streaming replicas of the same Postgres, comma separated, each by an address that leads to it alone. Web processes send callers' reads there while a replica shows all that the primary does (docs/scale.md). Each has as many connections of a process as `READ_CONNECTIONS` says.",
+      "Streaming replicas of the same Postgres, comma separated. Web processes send callers' reads there while a replica shows all that the primary does (docs/scale.md).",
     secret: true,
   },
   replicaWaitMs: {
     name: "REPLICA_WAIT",
     read: timeout,
     default: "100ms",
-    about:
-      "How long a read waits for a replica that is a little behind the primary. Then the primary answers, and the replica is left out until it has caught up.",
+    about: "How long a read waits for a replica that is a little behind. Then the primary answers.",
   },
   edgeOf: {
     name: "EDGE_OF",
     read: httpUrl,
     about:
-      "The address of the API at the centre, e.g. `https://tain.example.com`. It makes a web process an edge (docs/scale.md): `DATABASE_URL` then leads to a streaming replica near by, reads are answered from it, and all else is passed on to this address. Workers and schedulers refuse to start with it.",
+      "The address of the API at the centre, e.g. `https://tain.example.com`. It makes a web process an edge (docs/scale.md), which reads from the replica at `DATABASE_URL` and passes all else on. Workers and schedulers refuse to start with it.",
   },
   databaseConnections: {
     name: "DATABASE_CONNECTIONS",
@@ -96,34 +95,33 @@ export const SETTINGS = {
     read: count,
     default: "6",
     about:
-      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes have those of `DATABASE_CONNECTIONS` and never wait for reads. One thread makes the answers, so more seldom help: rows that wait for it fill its memory. Raise it where Postgres waits for a slow disk.",
+      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes never wait for them. One thread makes the answers, so more help only where Postgres waits for a slow disk.",
   },
   readTimeoutMs: {
     name: "READ_TIMEOUT",
     read: timeout,
     default: "10s",
-    about:
-      "How long a statement of a caller's read may take in Postgres. Then it is cancelled, and the answer is 502 as from the service.",
+    about: "How long a statement of a caller's read may take in Postgres. Then the answer is 502.",
   },
   searchConnections: {
     name: "SEARCH_CONNECTIONS",
     read: count,
     default: "2",
     about:
-      "The most connections a web process opens to Postgres for searches and for lists that filter by labels, people or texts. Plain reads never wait for those. Each caller's searches run one at a time.",
+      "The most connections a web process opens for searches, and for lists that filter by labels, people or texts. Each caller's searches run one at a time.",
   },
   searchTimeoutMs: {
     name: "SEARCH_TIMEOUT",
     read: timeout,
     default: "5s",
-    about: "How long such a statement may take. Then it is cancelled, and the answer is 502.",
+    about: "How long such a statement may take. Then the answer is 502.",
   },
   redisUrl: {
     name: "REDIS_URL",
     required: true,
     read: redisUrl,
     about:
-      "The Redis of queues and quota: one server, `redis://host:6379/0`; what Sentinels watch, `redis-sentinel://host:26379,host:26379/0?master_name=NAME`, where `sentinel_username` and `sentinel_password` may follow; or a Cluster, `redis-cluster://host:6379,host:6379`. `rediss…` takes TLS; `USER:PASSWORD@` may stand before the hosts. `npm start` brings a server when it is unset.",
+      "The Redis of queues and quota: `redis://host:6379/0`, Sentinels (`redis-sentinel://host:26379,host:26379/0?master_name=NAME`) or a Cluster (`redis-cluster://host:6379,host:6379`); docs/scale.md has all forms. `npm start` brings one when it is unset.",
     secret: true,
   },
   redisPrefix: {
@@ -131,7 +129,7 @@ export const SETTINGS = {
     read: prefix,
     default: "{tain}",
     about:
-      "What every key and queue in Redis begins with. The braces are a hash tag, which keeps the keys of one Tain on one node of a Redis Cluster; several Tains share a server by different prefixes.",
+      "What every key and queue in Redis begins with. The braces keep the keys of one Tain on one node of a Cluster. Several Tains share a server by different prefixes.",
   },
   upstreamUrl: {
     name: "UPSTREAM_URL",
@@ -145,27 +143,25 @@ export const SETTINGS = {
     read: parts,
     default: "",
     about:
-      "What to mirror of every repository beside issues and pull requests, comma separated: `checks` (check runs, check suites and commit statuses of the heads of open pull requests and of the default branch), `commits` (the commits and files of pull requests), `deployments` (deployments and their statuses), `releases` (releases with their assets), `refs` (branches and tags), `threads` (which review comments make a thread, and whether it is resolved). It costs quota (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository. Unset: what is not mirrored is forwarded.",
+      "What to mirror of every repository beside issues and pull requests, comma separated: `checks`, `commits`, `releases`, `refs`, `threads`. docs/quota.md says what each is and costs. `tain add owner/name --mirror checks` says so of one repository. Unset: what is not mirrored is forwarded.",
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",
     read: tokens,
     default: "",
     about:
-      "A token for upstream, or several, comma separated; requests go to the one with the most quota left. Required unless `APP_ID` is set.",
+      "A token for upstream, or several, comma separated; requests use the one with the most quota left. Required unless `APP_ID` is set.",
     secret: true,
   },
   appId: {
     name: "APP_ID",
     read: appId,
-    about:
-      "The id, or the client id, of a GitHub App to mirror with, beside tokens or instead of them. Repositories of its installations are mirrored as far as `REPOSITORIES` allows.",
+    about: "The id, or the client id, of a GitHub App to mirror with, beside tokens or instead of them.",
   },
   appPrivateKey: {
     name: "APP_PRIVATE_KEY",
     read: privateKey,
-    about:
-      "The App's private key: the whole text of the `.pem` file that GitHub gave. Its line breaks may be `\\n`, and the text may be base64. Or put the path of the file into `APP_PRIVATE_KEY_FILE`.",
+    about: "The App's private key: the text of the `.pem` file, with `\\n` for line breaks if need be, or in base64.",
     secret: true,
   },
   quotaShare: {
@@ -173,42 +169,42 @@ export const SETTINGS = {
     read: share,
     default: "1",
     about:
-      "How much of each token's quota Tain may use at most, above 0 up to 1: `0.5` leaves half of it to others who use the same token.",
+      "How much of each token's quota Tain may use, above 0 up to 1: `0.5` leaves half of it to others with the same token.",
   },
   recomputeEtags: {
     name: "RECOMPUTE_ETAGS",
     read: flag,
     default: "on",
     about:
-      "Whether lists stay free of charge after a token was replaced (`on` or `off`): each page's ETag for the new token is computed from the stored page. The pages are kept compressed for that, about a tenth of the mirror's size.",
+      "Whether lists stay free of charge after a token was replaced (`on` or `off`): each page's ETag for the new token is computed from the stored page. The pages take about a tenth of the mirror's size.",
   },
   validatorBodiesBytes: {
     name: "ETAG_PAGES_SIZE",
     read: size,
     default: "4GB",
     about:
-      "How much of the database the pages kept for `RECOMPUTE_ETAGS` may take, as `500MB` or `4GB`. Beyond it the pages that were unused for longest are deleted. After a token was replaced, each of them is asked for once at full price.",
+      "How much of the database these pages may take, as `500MB` or `4GB`. Beyond it those unused for longest are deleted.",
   },
   repositories: {
     name: "REPOSITORIES",
     read: patterns,
     default: "",
     about:
-      "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time. With a GitHub App: empty mirrors everything it is installed on, and otherwise only what is named.",
+      "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time. With a GitHub App, empty mirrors everything it is installed on.",
   },
   webhookSecrets: {
     name: "WEBHOOK_SECRET",
     read: secrets,
     required: true,
     about:
-      "The master secret, from which each hook's own secret is made; no hook gets it. Several, comma separated: the first makes the secrets of new hooks, and all verify, so that it can be changed without losing a delivery.",
+      "The master secret, from which each hook's own secret is made; no hook gets it. Several, comma separated: the first makes the secrets of new hooks, and all verify.",
     secret: true,
   },
   encryptionKeys: {
     name: "ENCRYPTION_KEY",
     read: secrets,
     about:
-      "The secret from which the keys are made that encrypt targets' secrets in Postgres and operators' commands in Redis. Several, comma separated, the newest first: the first encrypts, and all decrypt; `tain targets reseal` encrypts anew what older ones did. Unset: `WEBHOOK_SECRET` does it as well.",
+      "The secret that encrypts targets' secrets in Postgres and operators' commands in Redis. Several, comma separated, the newest first: the first encrypts, and all decrypt. Unset: `WEBHOOK_SECRET` does it as well.",
     secret: true,
   },
   webhookBodiesBytes: {
@@ -216,14 +212,13 @@ export const SETTINGS = {
     read: bodiesSize,
     default: "128MB",
     about:
-      "How much memory the bodies of all requests under way, webhooks and the API's, may take in each web process; a quarter of it those of one caller of the API. It is at least `32MB`, since one body may have 25 MB. Beyond it the bodies that have been arriving for longest are answered 503 with `Retry-After`.",
+      "How much memory the bodies of all requests under way may take in each web process, at least `32MB`; those of one caller of the API a quarter of it. Beyond it the slowest are answered 503.",
   },
   webhookBodyTimeoutMs: {
     name: "WEBHOOK_BODY_TIMEOUT",
     read: timeout,
     default: "20s",
-    about:
-      "How long the body of a request may take to arrive. Then it is answered 408. GitHub gives a delivery ten seconds, an enterprise server thirty.",
+    about: "How long the body of a request may take to arrive. Then it is answered 408.",
   },
   deliveryRetentionMs: {
     name: "DELIVERY_RETENTION",
@@ -236,7 +231,7 @@ export const SETTINGS = {
     read: duration,
     default: "1m",
     about:
-      "How long a change that was found without a webhook waits for it. Then an event is made of it, for targets and the feed. `0s` where upstream sends no webhooks.",
+      "How long a change that was found without a webhook waits for it. Then a synthetic event is made, for targets and the feed. `0s` where upstream sends no webhooks.",
   },
   targetsAllowed: {
     name: "TARGETS_ALLOWED",
@@ -250,34 +245,33 @@ export const SETTINGS = {
     read: urlOf("http:", "https:"),
     secret: true,
     about:
-      "The proxy through which events are sent: `http://` or `https://`, a user name and password if it takes them, and a port. Tain asks it by CONNECT. The proxy looks up the targets' names, so it has to refuse the addresses inside your network.",
+      "The proxy through which events are sent (CONNECT): `http://` or `https://`, with user name, password and port. It looks up the targets' names, so it has to refuse the addresses inside your network.",
   },
   targetsRetryForMs: {
     name: "TARGETS_RETRY_FOR",
     read: span,
     default: "3d",
     about:
-      "How long an event that its target does not accept is sent again. Then the event is given up. If the target accepted nothing in that time, the target is disabled instead.",
+      "How long an event that its target does not accept is retried. Then the event is given up, or the target is disabled if it accepted nothing in that time.",
   },
   writeRetentionMs: {
     name: "WRITE_RETENTION",
     read: span,
     default: "90d",
-    about: "How long the record of writes, which `tain writes list` shows, is kept.",
+    about: "How long the record of writes (`tain writes list`) is kept.",
   },
   auditLogRetentionMs: {
     name: "AUDIT_LOG_RETENTION",
     read: span,
     default: "365d",
-    about:
-      "How long the audit log, which `tain audit-log` shows, is kept. It also holds at most 100,000 rows of each kind of act.",
+    about: "How long the audit log (`tain audit-log`) is kept, with at most 100,000 rows of each kind of act.",
   },
   catchUpIntervalMs: {
     name: "CATCH_UP_INTERVAL",
     read: span,
     default: "5m",
     about:
-      "At least how far catch-ups of one repository lie apart while its webhooks get lost. Sweeps say which repositories need one; each gets one in 144 times this.",
+      "At least how far catch-ups of one repository lie apart while its webhooks get lost. Each gets one in 144 times this.",
   },
   sweepIntervalMs: {
     name: "SWEEP_INTERVAL",
@@ -296,22 +290,21 @@ export const SETTINGS = {
     name: "AUDIT_PERIOD",
     read: span,
     default: "24h",
-    about:
-      "Each repository is compared with upstream in full, and repaired, once in this time. The work is spread over the period.",
+    about: "Each repository is compared with upstream in full, and repaired, once in this time.",
   },
   ...CALLER_SETTINGS,
   operatorToken: {
     name: "OPERATOR_TOKEN",
     read: secret,
     about:
-      "Signs in to the page at `/-/`, opens `/-/status` and `/-/metrics`, and has `/-/ready` say why something is missing (`Authorization: Bearer …`). Unset: they open to nobody; `npm start` makes one. `tain status` needs none.",
+      "Signs in to the page at `/-/`, opens `/-/status` and `/-/metrics`, and has `/-/ready` say why something is missing (`Authorization: Bearer …`). Unset: they open to nobody; `npm start` makes one.",
     secret: true,
   },
   tracesUrl: {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     read: httpUrl,
     about:
-      "Where web and workers send their traces (OTLP over HTTP, as `http://collector:4318`). OpenTelemetry's other variables hold as well (docs/monitoring.md). Unset: nothing is traced.",
+      "Where web and workers send their traces (OTLP over HTTP, as `http://collector:4318`; docs/monitoring.md). Unset: nothing is traced.",
   },
   home: {
     name: "TAIN_HOME",
