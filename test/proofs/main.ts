@@ -81,7 +81,8 @@ function say({ name, seconds, version, figures }: Result): void {
   for (const figure of figures) {
     const verdict = isMet(figure) ? styleText("green", "met") : styleText("red", "not met");
     const judged = figure.bound === null && isMet(figure) ? "" : `, bound ${wanted(figure.bound)}: ${verdict}`;
-    console.log(`  ${figure.what}: ${shown(figure)}${judged}`);
+    const of = figure.of === undefined ? "" : `${figure.of}: `;
+    console.log(`  ${of}${figure.what}: ${shown(figure)}${judged}`);
   }
 }
 

@@ -6,6 +6,8 @@ export type Bound = { atMost: number } | { atLeast: number };
 /** Something that was measured, and what was promised of it. */
 export interface Figure {
   what: string;
+  /** The case that was measured, where a proof has several, such as `1,000 repositories`. */
+  of?: string;
   /** Null: the run did not print this figure. */
   measured: number | null;
   /**

@@ -78,13 +78,13 @@ test("of a proof that failed what failed is run again, and the page tells of the
   const failed = await runProof(proof, running);
   expect(failed).toMatchObject({ isMet: false, attempts: 1 });
   expect(pageOf([proof], [failed], "")).toContain(
-    "| `cost` | runs that passed | 1 | ≥ 2 | **no** | aaaaaaa, 2026-01-02 | 120 |",
+    "**Not met** on aaaaaaa, 2026-01-02, 120 s:\n\n- **runs that passed 1 (≥2)**; of the first 5 (≤10)",
   );
   delete answers.second;
   const passed = await runProof(proof, running);
   expect(ran).toEqual(["first", "second", "second"]);
   expect(passed).toMatchObject({ isMet: true, attempts: 2 });
-  expect(pageOf([proof], [passed], "")).toContain("| yes, after 2 attempts |");
+  expect(pageOf([proof], [passed], "")).toContain("**Met** on aaaaaaa, 2026-01-02, 120 s, after 2 attempts:");
 });
 
 test("a figure beyond its bound, or one that nothing printed, is not met, although all tests passed", async () => {
@@ -92,11 +92,11 @@ test("a figure beyond its bound, or one that nothing printed, is not met, althou
   answers.first = { cost: 11 };
   const beyond = await runProof(proof, running);
   expect(beyond.isMet).toBe(false);
-  expect(pageOf([proof], [beyond], "")).toContain("| `cost` | of the first | 11 | ≤ 10 | **no** |");
+  expect(pageOf([proof], [beyond], "")).toContain("- **of the first 11 (≤10)**; of the second 5 (≤10)");
   const silent = { ...running, again: true, run: async () => ({ hasPassed: true, seconds: 1, lines: [] }) };
   const unsaid = await runProof(proof, silent);
   expect(unsaid.isMet).toBe(false);
-  expect(pageOf([proof], [unsaid], "")).toContain("| of the first | nothing | ≤ 10 | **no** |");
+  expect(pageOf([proof], [unsaid], "")).toContain("**of the first nothing (≤10)**");
   expect(await knownResult(proof, running)).toMatchObject({ isMet: false });
   // No single command is to blame, so all run again.
   delete answers.first;
@@ -113,7 +113,7 @@ test("a figure of which nothing was promised is told without a verdict, and has 
   const told = await runProof(telling, running);
   expect(told.isMet).toBe(true);
   const page = pageOf([telling], [told], "");
-  expect(page).toContain("| `cost` | what it cost | 5 | none |  | aaaaaaa,");
+  expect(page).toContain("s:\n\n- what it cost 5\n");
   expect(pageOf([telling], [], page)).toBe(page);
   const silent = { ...running, again: true, run: async () => ({ hasPassed: true, seconds: 1, lines: [] }) };
   expect((await runProof(telling, silent)).isMet).toBe(false);
@@ -128,12 +128,15 @@ test("the page keeps what an earlier run has measured of other proofs", async ()
   const other = { ...proof, name: "other" };
   const both = [proof, other];
   const first = pageOf(both, [await runProof(proof, running)], "");
-  expect(first).toContain("| `cost` | of the first | 5 | ≤ 10 | yes |");
-  expect(first).toContain("| `other` | not run yet |");
+  expect(first).toContain(
+    "**Met** on aaaaaaa, 2026-01-02, 120 s:\n\n- of the first 5 (≤10); of the second 5 (≤10)\n\n## `other`",
+  );
+  expect(first).toMatch(/## `other`\n\n.*\n\nNot run yet\.\n$/);
   const second = pageOf(both, [await runProof(other, { ...running, version: "bbbbbbb" })], first);
-  expect(second).toContain("| `cost` | of the first | 5 | ≤ 10 | yes | aaaaaaa,");
-  expect(second).toContain("| `other` | of the first | 5 | ≤ 10 | yes | bbbbbbb,");
-  expect(second).not.toContain("not run yet");
+  expect(second.match(/^\*\*Met\*\* on \w+/gm)).toEqual(["**Met** on aaaaaaa", "**Met** on bbbbbbb"]);
+  expect(second).not.toContain("Not run yet");
+  const described = both.map((one) => ({ ...one, proves: "It costs nothing." }));
+  expect(pageOf(described, [], second)).toBe(second.replaceAll("It costs little.", "It costs nothing."));
 });
 
 test("figures are the lines of JSON between all else that is printed", () => {
@@ -161,7 +164,21 @@ test("what proofs run exists, and each benchmark is among it", () => {
   expect(new Set(proofs.map(({ name }) => name)).size).toBe(proofs.length);
 });
 
-test("docs/proofs.md has a row for each proof, as the command would write it", () => {
+test("figures of one case stand in one line", async () => {
+  const { running } = await openRunner();
+  const cases: Proof = {
+    ...proof,
+    figures: (lines) => [
+      { what: "a read", of: "calm", measured: numberAt(lines[0], "cost"), bound: { atMost: 10 } },
+      { what: "a read", of: "storm", measured: numberAt(lines[1], "cost"), bound: { atMost: 10 } },
+      { what: "a write", of: "calm", measured: numberAt(lines[0], "cost"), bound: null },
+    ],
+  };
+  const page = pageOf([cases], [await runProof(cases, running)], "");
+  expect(page).toContain("- calm: a read 5 (≤10); a write 5\n- storm: a read 5 (≤10)\n");
+});
+
+test("docs/proofs.md has a section for each proof, as the command would write it", () => {
   const page = readFileSync(join(checkout, "docs/proofs.md"), "utf8");
   expect(pageOf(proofs, [], page)).toBe(page);
 });

@@ -22,6 +22,9 @@ interface State {
   ended: (Ended | null)[];
 }
 
+/** The figure of how many of a proof's commands passed. */
+export const PASSED = "runs that passed";
+
 /** The outcome of a proof. */
 export interface Result {
   name: string;
@@ -92,7 +95,7 @@ function resultOf(proof: Proof, { version, date, attempts, ended }: State): Resu
   const done = ended.filter((one) => one !== null);
   const passed = done.filter(({ hasPassed }) => hasPassed).length;
   const figures = [
-    { what: "runs that passed", measured: passed, bound: { atLeast: proof.commands.length } },
+    { what: PASSED, measured: passed, bound: { atLeast: proof.commands.length } },
     ...proof.figures(done.flatMap(({ lines }) => lines)),
   ];
   const seconds = Math.round(done.reduce((sum, one) => sum + one.seconds, 0));

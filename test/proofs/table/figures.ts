@@ -16,6 +16,10 @@ export const atLeast = (what: string, measured: number | null, least: number): F
 /** A figure without a bound: nothing was promised. */
 export const told = (what: string, measured: number | null): Figure => ({ what, measured, bound: null });
 
+/** These figures of one case out of several. */
+export const inCase = (of: string, figures: readonly Figure[]): Figure[] =>
+  figures.map((figure) => ({ of, ...figure }));
+
 /** The lines that tests have printed with `printFigures` under this name. */
 export const printed = (lines: readonly Line[], of: string) => lines.filter((line) => line.figures === of);
 
@@ -40,7 +44,7 @@ export function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
       0,
     ),
     atMost(
-      "fields that differ before it, of those that webhooks and catch-ups tell",
+      "fields that differ before it",
       sumOf(outcomes, (line) => numberAt(line, "missed") ?? 0),
       0,
     ),
@@ -50,7 +54,7 @@ export function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
       0,
     ),
     atMost(
-      "seeds that did not come to an end",
+      "seeds that did not end",
       sumOf(outcomes, (line) => (line.hang === null ? 0 : 1)),
       0,
     ),
@@ -58,10 +62,10 @@ export function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
 }
 
 /** A figure for each line of a benchmark. */
-export function ratiosOf(lines: readonly Line[], ratio = "ratio", by = ""): Figure[] {
+export function ratiosOf(lines: readonly Line[], ratio = "ratio"): Figure[] {
   return lines.flatMap((line) => {
     const bound = boundOf(line.goal);
-    return bound ? [{ what: `${line.name}${by}`, measured: numberAt(line, ratio), bound }] : [];
+    return bound ? [{ what: String(line.name), measured: numberAt(line, ratio), bound }] : [];
   });
 }
 

@@ -1,5 +1,5 @@
 import { largestOf, numberAt, type Proof } from "../proof.ts";
-import { atLeast, atMost, LARGE, printed } from "./figures.ts";
+import { atLeast, atMost, inCase, LARGE, printed } from "./figures.ts";
 
 /** Numbers of repositories, each with the number of issues, comments and deliveries in a repository. */
 const UPKEEP = [
@@ -21,10 +21,10 @@ export const QUOTA_PROOFS: readonly Proof[] = [
       return [
         ...[60, 500].flatMap((limit) => {
           const line = budgets.find((one) => one.limit === limit);
-          return [
-            atMost(`refused by upstream, of ${limit} requests an hour`, numberAt(line, "refused"), 0),
-            atLeast(`share used, of ${limit} requests an hour`, numberAt(line, "shareUsed"), 0.8),
-          ];
+          return inCase(`${limit} requests an hour`, [
+            atMost("refused by upstream", numberAt(line, "refused"), 0),
+            atLeast("share used", numberAt(line, "shareUsed"), 0.8),
+          ]);
         }),
         atLeast("ms of silence after Retry-After: 4", numberAt(silences[0], "silentMs"), 4_000),
         atLeast("ms of silence after a limit without it", numberAt(silences[1], "silentMs"), 60_000),
@@ -34,8 +34,8 @@ export const QUOTA_PROOFS: readonly Proof[] = [
   {
     name: "floor",
     proves:
-      "10,000 issues and 5,000 pull requests with 95,000 comments and reviews are copied for hardly more than the 1,003 " +
-      "requests and 50 points that no client can do without, and again for nothing.",
+      "110,000 issues, pull requests, comments and reviews are copied for hardly more than the 1,003 requests and 50 points that no " +
+      "client can do without, and again for nothing.",
     minutes: 8,
     commands: [{ args: ["test", "test/scenario/floor.test.ts", "-t", "10,000 issues"], env: LARGE }],
     figures: (lines) => {
@@ -56,8 +56,7 @@ export const QUOTA_PROOFS: readonly Proof[] = [
   {
     name: "sizes",
     proves:
-      "A repository of 60,000 issues and 20,000 pull requests whose GraphQL pages above 25 time out is copied for little " +
-      "more than if upstream had said 25 at once.",
+      "A large repository whose GraphQL pages above 25 time out is copied for little more than if upstream had said 25 at once.",
     minutes: 25,
     commands: [{ args: ["test", "test/scenario/pull-pages.test.ts", "-t", "60,000 issues"], env: LARGE }],
     figures: (lines) => {
@@ -79,10 +78,14 @@ export const QUOTA_PROOFS: readonly Proof[] = [
       const [app, token] = ["App", "token"].map((as) => printed(lines, "idle hour").find((line) => line.as === as));
       return [
         atLeast("repositories", numberAt(token, "repositories"), 1_000),
-        atMost("requests and queries, as an App", numberAt(app, "asked"), 12),
-        atMost("points, as an App", numberAt(app, "points"), 12),
-        atMost("requests, with a token", numberAt(token, "rest"), 12),
-        atMost("points, with a token", numberAt(token, "points"), 100),
+        ...inCase("an App", [
+          atMost("requests and queries", numberAt(app, "asked"), 12),
+          atMost("points", numberAt(app, "points"), 12),
+        ]),
+        ...inCase("a token", [
+          atMost("requests", numberAt(token, "rest"), 12),
+          atMost("points", numberAt(token, "points"), 100),
+        ]),
       ];
     },
   },
@@ -97,32 +100,33 @@ export const QUOTA_PROOFS: readonly Proof[] = [
       return [
         atLeast("repositories", numberAt(line, "repositories"), 200),
         atLeast("of them broken", numberAt(line, "broken"), 20),
-        atMost("requests an hour of the dearest", numberAt(line, "dearest"), 12),
+        atMost("requests an hour of the most expensive", numberAt(line, "dearest"), 12),
         atMost("minutes until a change is shown", numberAt(line, "forGood"), 5),
       ];
     },
   },
   {
     name: "deliveries",
-    proves:
-      "In a lively hour of 10,000 deliveries, a third of them about pull requests, a delivery costs hardly anything, also where some are lost.",
+    proves: "In a lively hour of 10,000 deliveries, a delivery costs hardly anything, also where some are lost.",
     minutes: 40,
     commands: [
       { args: ["test", "test/scenario/delivery-cost.test.ts", "-t", "lively hour"], env: { DELIVERIES: "11500" } },
     ],
     figures: (lines) =>
-      printed(lines, "delivery-cost").flatMap((line) => [
-        atLeast(`deliveries that were applied, ${line.weather}`, numberAt(line, "deliveries"), 10_000),
-        atMost(`requests for each, ${line.weather}`, numberAt(line, "requestsPerDelivery"), 0.02),
-        atMost(`points for each, ${line.weather}`, numberAt(line, "pointsPerDelivery"), 0.02),
-        atMost(`fields that differ at the end, ${line.weather}`, numberAt(line, "differences"), 0),
-      ]),
+      printed(lines, "delivery-cost").flatMap((line) =>
+        inCase(String(line.weather), [
+          atLeast("deliveries applied", numberAt(line, "deliveries"), 10_000),
+          atMost("requests for each", numberAt(line, "requestsPerDelivery"), 0.02),
+          atMost("points for each", numberAt(line, "pointsPerDelivery"), 0.02),
+          atMost("fields that differ at the end", numberAt(line, "differences"), 0),
+        ]),
+      ),
   },
   {
     name: "parts",
     proves:
-      "The commits, files, threads and checks of 2,000 pull requests, 300 branches and 200 releases are copied for hardly more than the " +
-      "requests that no client can do without, and again for nothing.",
+      "All parts of 2,000 pull requests, 300 branches and 200 releases are copied for hardly more than the requests that no client can " +
+      "do without, and again for nothing.",
     minutes: 10,
     commands: [{ args: ["test", "test/scenario/first-copy-of-parts.test.ts"], env: { PULLS: "2000" } }],
     figures: (lines) => {
@@ -150,42 +154,30 @@ export const QUOTA_PROOFS: readonly Proof[] = [
     })),
     figures: (lines) =>
       UPKEEP.flatMap(([repositories]) => {
-        const of = `of ${repositories.toLocaleString("en")} repositories`;
         const lineOf = (name: string) => printed(lines, name).find((line) => line.repositories === repositories);
         const [line, changed] = [lineOf("upkeep"), lineOf("upkeep of a change")];
         const [has, read] = [numberAt(changed, "has"), numberAt(changed, "ofTheMirror")];
-        return [
-          atLeast(`rows of issues, comments and deliveries, ${of}`, numberAt(line, "rows"), 5_000_000),
+        return inCase(`${repositories.toLocaleString("en")} repositories`, [
+          atLeast("rows", numberAt(line, "rows"), 5_000_000),
           ...["sweep", "check-deliveries", "schedule-audits", "prune", "status"].flatMap((task) => {
             const reads = numberAt(line, "readsOfATurn", task);
             return [
-              atMost(
-                `of these read while nothing changes: ${task}, ${of}`,
-                numberAt(line, "readsOfTheMirror", task),
-                1_000,
-              ),
+              atMost(`idle rows of ${task}`, numberAt(line, "readsOfTheMirror", task), 1_000),
               // With a hundred repositories Postgres reads each table whole that has a row for each of them.
               ...(repositories < 1_000
                 ? []
-                : [
-                    atMost(
-                      `rows of any table for each repository, a turn: ${task}, ${of}`,
-                      reads && reads / repositories,
-                      20,
-                    ),
-                  ]),
-              atMost(`ms of it: ${task}, ${of}`, numberAt(line, "ms", task), 60_000),
+                : [atMost("of all tables, a repository", reads && reads / repositories, 20)]),
+              atMost("ms", numberAt(line, "ms", task), 60_000),
             ];
           }),
-          atMost(`rows read after a change, by those that its repository has, ${of}`, has && read && read / has, 1.1),
-        ];
+          atMost("rows read after a change, by those of its repository", has && read && read / has, 1.1),
+        ]);
       }),
   },
   {
     name: "many-repositories",
     proves:
-      "With 10,000 repositories and 20 million rows an idle hour costs at most ten times what it costs with 1,000, and a delivery and a " +
-      "read cost the same.",
+      "An idle hour of 10,000 repositories costs at most ten times that of 1,000, and a delivery and a read cost the same.",
     minutes: 20,
     commands: [{ args: ["test", "test/scenario/many-repositories.test.ts"], env: { MANY: "10000" } }],
     figures: (lines) => {
@@ -196,12 +188,12 @@ export const QUOTA_PROOFS: readonly Proof[] = [
       return [
         atLeast("repositories", largestOf(idle, "repositories"), 10_000),
         atLeast("rows", largestOf(idle, "rows"), 20_000_000),
-        atMost("times the processor time of an idle hour with a tenth of them", times("cpuMs"), 10),
-        atMost("times the rows that Postgres reads in it", times("rowsRead"), 10),
+        atMost("times the processor time of an idle hour", times("cpuMs"), 10),
+        atMost("times the rows read in it", times("rowsRead"), 10),
         atMost("times the commands of Redis", times("redisCommands"), 10),
-        atMost("times the requests to upstream, but for those of lists", times("requests"), 10),
+        atMost("times the requests to upstream", times("requests"), 10),
         atMost("times the processor time of a delivery", ratio("deliveryMs"), 1.2),
-        atMost("times the rows that Postgres reads for it", ratio("deliveryRows"), 1.2),
+        atMost("times the rows read for it", ratio("deliveryRows"), 1.2),
         atMost("times the processor time of a read", ratio("readMs"), 1.2),
       ];
     },
@@ -235,8 +227,8 @@ export const QUOTA_PROOFS: readonly Proof[] = [
   {
     name: "agents",
     proves:
-      "40 agents that poll the state and checks of 50 pull requests every 30 s for an hour, while builds run, cost a fiftieth of " +
-      "what they would without a mirror, and the end of a run is shown within five seconds.",
+      "40 agents that poll 50 pull requests for an hour cost a fiftieth of what they would without a mirror, and see the end of a build " +
+      "within five seconds.",
     minutes: 25,
     commands: [{ args: ["test", "test/scenario/agents-day.test.ts"], env: { AGENTS: "40" } }],
     figures: (lines) => {
