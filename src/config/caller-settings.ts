@@ -87,7 +87,7 @@ export const CALLER_SETTINGS = {
     read: count,
     default: "100",
     about:
-      "How many upstream reads an hour each caller with a token of Tain's may cause at the mirror's own cost (`?fresh=true`, an account's own page). Callers without a token have as many together.",
+      "How many upstream reads an hour each caller with a token of Tain's may cause at the mirror's own cost. Callers without a token have as many together.",
   },
   upstreamReads: {
     name: "UPSTREAM_READS",
@@ -107,7 +107,7 @@ export const CALLER_SETTINGS = {
     read: count,
     default: "60",
     about:
-      "How many such tokens upstream is asked about in a minute, for all addresses. Further ones are answered 503. As many again are kept for networks where upstream's token was accepted within a week, and for what Apps ask about themselves.",
+      "How many such tokens upstream is asked about in a minute, for all addresses. Further ones are answered 503. As many again are kept for networks where a token was accepted within a week, and for Apps.",
   },
   streamsPerCaller: {
     name: "STREAMS_PER_CALLER",
@@ -130,21 +130,21 @@ export const CALLER_SETTINGS = {
     },
     default: "all",
     about:
-      "Whose requests are forwarded to upstream where Tain does not mirror the answer. `on`: those of callers with an upstream token, with that token. `all`: also reads of other callers below a repository that they may see (docs/reading.md has the list), with the mirror's own credential, within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. `off`: nobody's.",
+      "Whose requests are forwarded where Tain does not mirror the answer. `on`: those of callers with an upstream token, with that token. `all`: also reads of other callers below a repository that they may see (docs/reading.md), with the mirror's own credential, within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. `off`: nobody's.",
   },
   forwardsApps: {
     name: "PASS_THROUGH_APPS",
     read: oneOf("auto", "on", "off"),
     default: "auto",
     about:
-      "Whether what Apps ask about themselves (`/app`, `…/installation`) is forwarded before the caller is known: `on`, `off` (a JWT is answered 403), or `auto`: unless `ALLOWED_USERS` or `ALLOWED_ORGANIZATIONS` is set. Each network has `RATE_LIMIT_USER` such questions an hour.",
+      "Whether what Apps ask about themselves (`/app`, `…/installation`) is forwarded: `on`, `off`, or `auto`: unless `ALLOWED_USERS` or `ALLOWED_ORGANIZATIONS` is set. Each network has `RATE_LIMIT_USER` such questions an hour.",
   },
   forwardCacheBytes: {
     name: "FORWARD_CACHE_BYTES",
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "256MB",
     about:
-      "How much of the database may hold upstream's answers to forwarded reads; 0 is off. A caller gets one only if upstream has shown it to their own token. Beyond the size, those unused for longest are deleted.",
+      "How much of the database may hold upstream's answers to forwarded reads; 0 is off. A caller gets one only if upstream has shown it to their own token.",
   },
   enterpriseVersion: {
     name: "ENTERPRISE_VERSION",

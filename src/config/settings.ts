@@ -33,7 +33,7 @@ export const SETTINGS = {
     name: "METRICS_PORT",
     read: port,
     about:
-      "The port at which a worker or the scheduler shows its metrics (`/-/metrics`); each needs its own where they share a machine. Unset: none. A web process shows its own, and those of the whole mirror, at `PORT`.",
+      "The port at which a worker or the scheduler shows its metrics (`/-/metrics`); each needs its own on one machine. Unset: none. A web process shows them at `PORT`.",
   },
   host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
   publicUrl: {
@@ -82,7 +82,7 @@ export const SETTINGS = {
     name: "EDGE_OF",
     read: httpUrl,
     about:
-      "The address of the API at the centre, e.g. `https://tain.example.com`. It makes a web process an edge (docs/scale.md), which reads from the replica at `DATABASE_URL` and passes all else on. Workers and schedulers refuse to start with it.",
+      "The address of the API at the centre. It makes a web process an edge (docs/scale.md), which reads from the replica at `DATABASE_URL` and passes all else on. Workers and schedulers refuse to start with it.",
   },
   databaseConnections: {
     name: "DATABASE_CONNECTIONS",
@@ -95,7 +95,7 @@ export const SETTINGS = {
     read: count,
     default: "6",
     about:
-      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes never wait for them. One thread makes the answers, so more help only where Postgres waits for a slow disk.",
+      "The most connections a web process opens to Postgres for callers' reads. One thread makes the answers, so more help only where Postgres waits for a slow disk.",
   },
   readTimeoutMs: {
     name: "READ_TIMEOUT",
@@ -129,7 +129,7 @@ export const SETTINGS = {
     read: prefix,
     default: "{tain}",
     about:
-      "What every key and queue in Redis begins with. The braces keep the keys of one Tain on one node of a Cluster. Several Tains share a server by different prefixes.",
+      "What every key and queue in Redis begins with. The braces keep the keys of one Tain on one node of a Cluster. Several Tains on one server need different ones.",
   },
   upstreamUrl: {
     name: "UPSTREAM_URL",
@@ -143,7 +143,7 @@ export const SETTINGS = {
     read: parts,
     default: "",
     about:
-      "What to mirror of every repository beside issues and pull requests, comma separated: `checks`, `commits`, `releases`, `refs`, `threads`. docs/quota.md says what each is and costs. `tain add owner/name --mirror checks` says so of one repository. Unset: what is not mirrored is forwarded.",
+      "What to mirror of every repository beside issues and pull requests, comma separated: `checks`, `commits`, `releases`, `refs`, `threads` (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository.",
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",
@@ -176,7 +176,7 @@ export const SETTINGS = {
     read: flag,
     default: "on",
     about:
-      "Whether lists stay free of charge after a token was replaced (`on` or `off`): each page's ETag for the new token is computed from the stored page. The pages take about a tenth of the mirror's size.",
+      "Whether lists stay free of charge after a token was replaced (`on` or `off`). Their pages are stored for that, about a tenth of the mirror's size.",
   },
   validatorBodiesBytes: {
     name: "ETAG_PAGES_SIZE",
@@ -204,7 +204,7 @@ export const SETTINGS = {
     name: "ENCRYPTION_KEY",
     read: secrets,
     about:
-      "The secret that encrypts targets' secrets in Postgres and operators' commands in Redis. Several, comma separated, the newest first: the first encrypts, and all decrypt. Unset: `WEBHOOK_SECRET` does it as well.",
+      "The secret that encrypts targets' secrets and operators' commands. Several, comma separated, the newest first: the first encrypts, and all decrypt. Unset: `WEBHOOK_SECRET` does it.",
     secret: true,
   },
   webhookBodiesBytes: {
@@ -212,7 +212,7 @@ export const SETTINGS = {
     read: bodiesSize,
     default: "128MB",
     about:
-      "How much memory the bodies of all requests under way may take in each web process, at least `32MB`; those of one caller of the API a quarter of it. Beyond it the slowest are answered 503.",
+      "How much memory the bodies of all requests under way may take in each web process, at least `32MB`; those of one caller a quarter of it. Beyond it the slowest are answered 503.",
   },
   webhookBodyTimeoutMs: {
     name: "WEBHOOK_BODY_TIMEOUT",
@@ -245,14 +245,14 @@ export const SETTINGS = {
     read: urlOf("http:", "https:"),
     secret: true,
     about:
-      "The proxy through which events are sent (CONNECT): `http://` or `https://`, with user name, password and port. It looks up the targets' names, so it has to refuse the addresses inside your network.",
+      "The proxy through which events are sent (CONNECT): `http://` or `https://`, with user name, password and port. It has to refuse the addresses inside your network.",
   },
   targetsRetryForMs: {
     name: "TARGETS_RETRY_FOR",
     read: span,
     default: "3d",
     about:
-      "How long an event that its target does not accept is retried. Then the event is given up, or the target is disabled if it accepted nothing in that time.",
+      "How long an event that its target does not accept is retried. Then it is given up, or the target is disabled if it accepted nothing in that time.",
   },
   writeRetentionMs: {
     name: "WRITE_RETENTION",

@@ -47,7 +47,6 @@ const answers: Record<string, string[]> = {
     "updated_at",
   ],
   "How far is each milestone?": ["full_name", "title", "state", "due_on", "open", "closed", "percent"],
-  "Which labels were busiest lately?": ["full_name", "label", "last_90_days", "the_90_days_before"],
   "Who made their first pull request, and when?": ["full_name", "login", "number", "title", "created_at", "merged"],
   "What has changed since yesterday?": ["full_name", "number", "is_pull_request", "title", "what", "at"],
   "How far behind is the mirror?": [
