@@ -143,7 +143,7 @@ export const SETTINGS = {
     read: parts,
     default: "",
     about:
-      "What to mirror of every repository beside issues and pull requests, comma separated: `checks`, `commits`, `releases`, `refs`, `threads` (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository.",
+      "What to mirror of every repository beside issues and pull requests, comma separated: `checks`, `commits`, `deployments`, `releases`, `refs`, `threads` (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository.",
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",

@@ -254,13 +254,14 @@ export const STORE_PROOFS: readonly Proof[] = [
   },
   {
     name: "upgrade",
-    proves: "Upgrades under load, process by process, lose no delivery and no read, and no read takes a second.",
+    proves:
+      "Upgrades from 0.3.0 under load, process by process, and the way back lose no delivery and no read, and no read takes a second.",
     minutes: 5,
     commands: [{ args: ["test", "test/scenario/upgrade.test.ts"], env: { UPGRADE: "1" } }],
     figures: (lines) =>
       ["0.3.0", "this version"].flatMap((maker, at) => {
         const line = printed(lines, "upgrade")[at];
-        return inCase(`from ${name}`, [
+        return inCase(`in a database of ${maker}`, [
           atLeast("deliveries and reads a second, each", numberAt(line, "perSecond"), 100),
           atMost("deliveries that failed", numberAt(line, "failed"), 0),
           atMost("requests without an answer", numberAt(line, "problems"), 0),
