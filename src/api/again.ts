@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
 import { type Encoding, freshnessHeaders, isUnchanged, type Reply, wantsNoCache } from "../http/reply.ts";
-import { HeaderLines } from "../http/response.ts";
 import type { Exchange } from "../http/server.ts";
 import { Kept, type Recalled, type Standing, type Standings } from "../mirror/unchanged/unchanged.ts";
 import type { ApiContext, RenderedPage } from "./call.ts";
@@ -51,8 +50,8 @@ interface RememberedRequest {
   bucket: Bucket;
   encoding: Encoding | null;
   validators: Record<string, string>;
-  headers: HeaderLines;
-  bodyHeaders: HeaderLines;
+  headers: Record<string, string>;
+  bodyHeaders: Record<string, string>;
   bytes: number;
   /** The figures of a repeated answer, and its counters by status; null: it was not repeated yet. */
   metered: RequestFigures;
@@ -66,7 +65,7 @@ interface KnownHead {
   second: number;
   confirmedMs: number | null;
   missing: string | null;
-  lines: HeaderLines;
+  headers: Record<string, string>;
 }
 
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
@@ -129,7 +128,6 @@ export class Again {
     const { ETag, "Last-Modified": lastModified } = headers;
     // The page gets its date once the second of its last change has passed.
     if (page.lastModified && lastModified === undefined) return;
-    const lasting = HeaderLines.of(headers);
     this.#remembered?.set(signature, {
       credential,
       callerClass: classOf(caller),
@@ -139,9 +137,9 @@ export class Again {
       bucket,
       encoding,
       validators: { ...(ETag && { ETag }), ...(lastModified && { "Last-Modified": lastModified }) },
-      headers: lasting,
-      bodyHeaders: HeaderLines.of(bodyHeaders),
-      bytes: lasting.text.length * 2,
+      headers,
+      bodyHeaders,
+      bytes: Object.entries(headers).flat().join("").length * 2,
       metered: { ...metered, source: "kept" },
       counters: { 200: null, 304: null },
       heads: { 200: null, 304: null },
@@ -203,25 +201,29 @@ export class Again {
     const status = unchanged ? 304 : 200;
     remembered.counters[status] ??= this.#meter.counter(remembered.metered, status);
     remembered.counters[status]();
-    const headers = this.#head(remembered, status, home)
-      .and(HeaderLines.of({ "X-GitHub-Request-Id": this.#requestIds.next() }))
-      .and(HeaderLines.of(quotaHeaders(this.#quota.windowFigures(taken), remembered.bucket)));
+    const headers = {
+      ...this.#head(remembered, status, home),
+      "X-GitHub-Request-Id": this.#requestIds.next(),
+      ...quotaHeaders(this.#quota.windowFigures(taken), remembered.bucket),
+    };
     return { status, headers, body: unchanged ? null : body };
   }
 
   /** The head of this second, without the headers that change with each answer. */
-  #head(remembered: RememberedRequest, status: 200 | 304, home: Standing): HeaderLines {
+  #head(remembered: RememberedRequest, status: 200 | 304, home: Standing): Record<string, string> {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
     const confirmedMs = home.confirmedAt?.getTime() ?? null;
     const known = remembered.heads[status];
     const isOfNow = known?.second === second && known.confirmedMs === confirmedMs && known.missing === home.missing;
-    if (isOfNow) return known.lines;
-    const fresh = HeaderLines.of(freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs }));
-    const lasting = status === 304 ? remembered.headers : remembered.headers.and(remembered.bodyHeaders);
-    const lines = lasting.and(fresh);
-    remembered.heads[status] = { second, confirmedMs, missing: home.missing, lines };
-    return lines;
+    if (isOfNow) return known.headers;
+    const headers = {
+      ...remembered.headers,
+      ...(status === 200 && remembered.bodyHeaders),
+      ...freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs }),
+    };
+    remembered.heads[status] = { second, confirmedMs, missing: home.missing, headers };
+    return headers;
   }
 
   /**

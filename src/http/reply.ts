@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { DirectResponse, HeaderLines, type LastLines } from "./response.ts";
 
 /** As they came, with names in lower case. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -17,8 +16,8 @@ interface AskedRequest {
   headers: IncomingHttpHeaders;
 }
 
-/** By their names, or as lines, where they were sent before. */
-export type ReplyHeaders = Parameters<typeof HeaderLines.of>[0] | HeaderLines;
+/** By their names. One that has several values has as many lines. */
+type ReplyHeaders = Readonly<Record<string, string | string[]>>;
 
 /** What a request is answered with. */
 export interface Reply {
@@ -60,7 +59,8 @@ interface SendingRules {
   isLast: boolean;
   /** How long the caller may leave a part of it unread. A stream has its own bound. */
   unreadMs: number;
-  lastLines: LastLines;
+  /** When the reply is sent, by the clock by which it tells other times: a mirror below this one compares them. */
+  now: Date;
 }
 
 /**
@@ -73,56 +73,51 @@ export function sendReply(
   reply: Reply,
   how: SendingRules,
 ): Promise<void> | undefined {
-  const { status, body } = reply;
-  const headers = linesOf(reply.headers);
+  const { status, headers, body } = reply;
   if (reply.stream) {
-    sendHead(response, status, headers, how.isLast);
+    sendHead(response, status, headers, how);
     return stream(response, reply.stream, how.unreadMs);
   }
   const isHead = asked.method === "HEAD";
   if (body === null) {
     const isPlain = isHead || status === 204 || status === 304;
-    return sendWhole(response, { status, headers: isPlain ? headers : headers.and(lengthOf("")), body }, how);
+    return sendWhole(response, { status, headers: isPlain ? headers : { ...headers, ...lengthOf("") }, body }, how);
   }
   const encoding = encodingFor(asked, reply);
   // How long the body is once it is compressed is not known.
   if (isHead) {
-    const known = encoding === null ? headers.and(lengthOf(body)) : headers;
+    const known = encoding === null ? { ...headers, ...lengthOf(body) } : headers;
     return sendWhole(response, { status, headers: known, body: null }, how);
   }
-  if (encoding === null) return sendWhole(response, { status, headers: headers.and(lengthOf(body)), body }, how);
-  const encoded = headers.and(HeaderLines.of({ "Content-Encoding": encoding }));
-  return compressed(body, encoding, "once").then((bytes) =>
-    sendWhole(response, { status, headers: encoded.and(lengthOf(bytes)), body: bytes }, how),
-  );
+  if (encoding === null) return sendWhole(response, { status, headers: { ...headers, ...lengthOf(body) }, body }, how);
+  return compressed(body, encoding, "once").then((bytes) => {
+    const encoded = { ...headers, "Content-Encoding": encoding, ...lengthOf(bytes) };
+    return sendWhole(response, { status, headers: encoded, body: bytes }, how);
+  });
 }
 
 /** Sends an answer whose head and body are complete. */
 function sendWhole(
   response: ServerResponse,
-  { status, headers, body }: { status: number; headers: HeaderLines; body: string | Buffer | null },
-  { isLast, unreadMs, lastLines }: SendingRules,
+  { status, headers, body }: { status: number; headers: ReplyHeaders; body: string | Buffer | null },
+  how: SendingRules,
 ): Promise<void> | undefined {
-  const isLong = body !== null && body.length > WRITTEN_AT_ONCE;
-  const mayGoAtOnce = !isLast && !isLong && response instanceof DirectResponse;
-  if (mayGoAtOnce && response.sendAtOnce(status, headers, body, lastLines)) {
-    boundUnread(response, unreadMs);
-    return undefined;
-  }
-  sendHead(response, status, headers, isLast);
-  if (isLong) return write(response, typeof body === "string" ? Buffer.from(body) : body, unreadMs);
-  end(response, body, unreadMs);
+  sendHead(response, status, headers, how);
+  if (body !== null && body.length > WRITTEN_AT_ONCE)
+    return write(response, typeof body === "string" ? Buffer.from(body) : body, how.unreadMs);
+  end(response, body, how.unreadMs);
   return undefined;
 }
 
-function lengthOf(body: string | Buffer): HeaderLines {
-  return HeaderLines.of({ "Content-Length": String(Buffer.byteLength(body)) });
+function lengthOf(body: string | Buffer): { "Content-Length": string } {
+  return { "Content-Length": String(Buffer.byteLength(body)) };
 }
 
-/** Sends the head of an answer that does not go at once. */
-function sendHead(response: ServerResponse, status: number, headers: HeaderLines, isLast: boolean): void {
-  const all = isLast ? headers.and(HeaderLines.of({ Connection: "close" })) : headers;
-  response.writeHead(status, all.pairs.flat());
+function sendHead(response: ServerResponse, status: number, headers: ReplyHeaders, how: SendingRules): void {
+  // The answer of an edge's centre brings its own, in lower case.
+  const isDated = "Date" in headers || "date" in headers;
+  const dated = isDated ? headers : { ...headers, Date: how.now.toUTCString() };
+  response.writeHead(status, how.isLast ? { ...dated, Connection: "close" } : dated);
 }
 
 /** Goes to the socket at once. More would hold the event loop for as long as the reader takes it. */
@@ -152,17 +147,15 @@ function boundUnread(response: ServerResponse, unreadMs: number): void {
 
 /** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */
 export function rawText(reason: string, { status, headers, body }: Reply): string {
-  const last = { "Content-Length": String(Buffer.byteLength(body ?? "")), Connection: "close" };
-  return `HTTP/1.1 ${status} ${reason}\r\n${linesOf(headers).and(HeaderLines.of(last)).text}\r\n${body ?? ""}`;
+  const lines = Object.entries({ ...headers, ...lengthOf(body ?? ""), Connection: "close" }).flatMap(([name, value]) =>
+    [value].flat().map((one) => `${name}: ${one}\r\n`),
+  );
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${body ?? ""}`;
 }
 
 /** The encoding in which this body travels; null: as it is. */
 function encodingFor({ headers }: AskedRequest, { body, isEncodable }: Reply): Encoding | null {
   return isEncodable && body !== null ? encodingOf(body, headers["accept-encoding"]) : null;
-}
-
-export function linesOf(headers: ReplyHeaders): HeaderLines {
-  return headers instanceof HeaderLines ? headers : HeaderLines.of(headers);
 }
 
 async function stream(

@@ -15,7 +15,6 @@ import { TrustedProxies } from "./addresses.ts";
 import { BodyBudget, type HeldBody, TooManyPiecesError } from "./body.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { type Reply, rawText, sendReply } from "./reply.ts";
-import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./response.ts";
 
 /** Values of the path, decoded, by the names that the route gives them. */
 export type Params = Readonly<Record<string, string>>;
@@ -42,6 +41,11 @@ const NOWHERE: FoundRoute = { params: {} };
 const MOST_TARGET_BYTES = 8_192;
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/**
+ * How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the
+ * first.
+ */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 /** A part of an answer that is not read is held in memory. A MiB takes as long over a line of 140 kbit/s. */
 const ANSWER_UNREAD_MS = 60_000;
 const SMALL_BODIES = { maxBytes: 1024 * 1024, patienceMs: REQUEST_TIMEOUT_MS };
@@ -65,8 +69,6 @@ export interface ServerParts {
   clock: { now(): Date };
   /** How long a caller may leave a part of an answer unread. Absent: a minute. */
   unreadMs?: number;
-  /** The class of its responses. Absent: `DirectResponse`. */
-  responses?: typeof ServerResponse<IncomingMessage>;
 }
 
 /** Rethrows an error, unless it says that this machine has no such address: IPv6 may be switched off. */
@@ -81,7 +83,6 @@ export class HttpServer {
   readonly #bodies: BodyBudget;
   readonly #tracing: Tracing;
   readonly #unreadMs: number;
-  readonly #lastLines: LastLines;
   readonly #servers: Server[] = [];
   #isStopping = false;
 
@@ -91,7 +92,6 @@ export class HttpServer {
     this.#bodies = parts.bodies ?? new BodyBudget(SMALL_BODIES);
     this.#tracing = parts.tracing ?? UNTRACED;
     this.#unreadMs = parts.unreadMs ?? ANSWER_UNREAD_MS;
-    this.#lastLines = new LastLines(parts.clock);
   }
 
   /** Its address, once it listens. @throws what the operating system refuses */
@@ -122,9 +122,7 @@ export class HttpServer {
 
   async #open(at: { host: string; port: number } | { path: string }): Promise<Server> {
     const times = { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS };
-    const { responses: ServerResponse = DirectResponse } = this.#parts;
-    const options = { ...times, optimizeEmptyRequests: true, ServerResponse };
-    const server = createServer(options, (request, response) => {
+    const server = createServer({ ...times, optimizeEmptyRequests: true }, (request, response) => {
       void this.#serve(request, response);
     });
     server.on("clientError", (error, socket) => this.#refuse(error, socket));
@@ -147,7 +145,7 @@ export class HttpServer {
       }
       const adapted = this.#adapted(reply, exchange.headers.origin);
       const isLast = this.#isStopping || exchange.isCut;
-      const how = { isLast, unreadMs: this.#unreadMs, lastLines: this.#lastLines };
+      const how = { isLast, unreadMs: this.#unreadMs, now: this.#parts.clock.now() };
       await sendReply(exchange, response, adapted, how);
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");

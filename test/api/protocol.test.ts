@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { USUAL_NAMES } from "../../src/http/response.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { until } from "../support/patience.ts";
@@ -18,25 +17,6 @@ beforeAll(async () => {
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 describe("headers", () => {
-  test("of usual answers are all such as were checked before", async () => {
-    const known = new Set([...USUAL_NAMES, "Connection", "Date", "Keep-Alive"].map((name) => name.toLowerCase()));
-    const list = `/repos/${repo}/issues?per_page=2`;
-    const { headers } = await world.get(list);
-    const answers = [
-      await world.get(list),
-      await world.get(list, { headers: { "if-none-match": String(headers.get("etag")) } }),
-      await world.get("/versions", { token: null }),
-      await world.get("/repos/no/body"),
-      await askAt(world.url, "POST", "/graphql", {
-        token: world.token,
-        body: JSON.stringify({ query: "{ viewer { login } }" }),
-      }),
-    ];
-    expect(answers.map(({ status }) => status)).toEqual([200, 304, 200, 404, 200]);
-    const names = answers.flatMap((one) => [...one.headers.keys()]);
-    expect([...new Set(names)].filter((name) => !known.has(name))).toEqual([]);
-  });
-
   test("of an authenticated answer", async () => {
     const { headers } = await world.get(`/repos/${repo}/issues/1`);
     const expected = {

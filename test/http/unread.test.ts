@@ -1,9 +1,7 @@
 import { once } from "node:events";
-import { type IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
-import { describe, expect, test, vi } from "vitest";
-import { DirectResponse } from "../../src/http/response.ts";
+import { expect, test, vi } from "vitest";
 import type { Exchange } from "../../src/http/server.ts";
 import { HttpServer, Router } from "../../src/http/server.ts";
 import { openLog } from "../../src/operations/log.ts";
@@ -20,7 +18,6 @@ const LONG = Buffer.alloc(64 * MIB, "x");
 async function openConnection(
   body: Buffer,
   resources: AsyncDisposableStack,
-  responses: typeof ServerResponse<IncomingMessage>,
 ): Promise<{ socket: Socket; gone: Promise<void> }> {
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   const handle = (exchange: Exchange) => {
@@ -34,7 +31,6 @@ async function openConnection(
       throw error;
     },
     trustedProxies: [],
-    responses,
     clock: { now: () => new Date() },
     log: openLog(testConfig({ ...NOWHERE, redis: { url: NOWHERE.redis, prefix: "{test}" } }), { name: "test" }),
     unreadMs: 100,
@@ -50,39 +46,34 @@ async function openConnection(
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-describe.each([
-  ["sent at once", DirectResponse],
-  ["of Node.js itself", ServerResponse],
-])("responses %s", (_form, responses) => {
-  test("a long answer that nobody reads is broken off, whatever its caller says meanwhile", async () => {
-    await using resources = new AsyncDisposableStack();
-    const { socket, gone } = await openConnection(LONG, resources, responses);
-    socket.pause().write(REQUEST);
-    const talking = setInterval(() => socket.write("\r\n"), 20);
-    resources.defer(() => clearInterval(talking));
-    await gone;
-    expect(socket.bytesRead).toBeLessThan(LONG.length);
-  });
+test("a long answer that nobody reads is broken off, whatever its caller says meanwhile", async () => {
+  await using resources = new AsyncDisposableStack();
+  const { socket, gone } = await openConnection(LONG, resources);
+  socket.pause().write(REQUEST);
+  const talking = setInterval(() => socket.write("\r\n"), 20);
+  resources.defer(() => clearInterval(talking));
+  await gone;
+  expect(socket.bytesRead).toBeLessThan(LONG.length);
+});
 
-  test("answers of one part, many of which nobody reads, are broken off", async () => {
-    await using resources = new AsyncDisposableStack();
-    const { socket, gone } = await openConnection(LONG.subarray(0, MIB), resources, responses);
-    socket.pause().write(REQUEST.repeat(64));
-    await gone;
-    expect(socket.bytesRead).toBeLessThan(64 * MIB);
-  });
+test("answers of one part, many of which nobody reads, are broken off", async () => {
+  await using resources = new AsyncDisposableStack();
+  const { socket, gone } = await openConnection(LONG.subarray(0, MIB), resources);
+  socket.pause().write(REQUEST.repeat(64));
+  await gone;
+  expect(socket.bytesRead).toBeLessThan(64 * MIB);
+});
 
-  test("a connection on which all was read stays open", async () => {
-    await using resources = new AsyncDisposableStack();
-    const { socket } = await openConnection(LONG.subarray(0, MIB), resources, responses);
-    let read = 0;
-    socket.on("data", (piece: Buffer) => (read += piece.length));
-    for (const answers of [1, 2]) {
-      socket.write(REQUEST);
-      await vi.waitUntil(() => read > answers * MIB);
-      // Three times as long as an answer may stay unread.
-      await setTimeout(300);
-    }
-    expect(socket.destroyed).toBe(false);
-  });
+test("a connection on which all was read stays open", async () => {
+  await using resources = new AsyncDisposableStack();
+  const { socket } = await openConnection(LONG.subarray(0, MIB), resources);
+  let read = 0;
+  socket.on("data", (piece: Buffer) => (read += piece.length));
+  for (const answers of [1, 2]) {
+    socket.write(REQUEST);
+    await vi.waitUntil(() => read > answers * MIB);
+    // Three times as long as an answer may stay unread.
+    await setTimeout(300);
+  }
+  expect(socket.destroyed).toBe(false);
 });

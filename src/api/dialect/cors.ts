@@ -1,5 +1,5 @@
 import type { Config } from "../../config.ts";
-import { linesOf, type Reply } from "../../http/reply.ts";
+import type { Reply } from "../../http/reply.ts";
 
 /**
  * The answer to a page that asks what it may send: the service's list as it was seen in autumn 2026, and every other
@@ -38,14 +38,11 @@ export function corsRule(allowed: Config["corsOrigins"]): CorsRule | null {
   if (allowed === "*") return null;
   return (reply, origin) => {
     const isAllowed = origin !== undefined && allowed.includes(origin);
-    const headers: Record<string, string[]> = {};
-    const add = (name: string, value: string) => {
-      headers[name] = [...(headers[name] ?? []), value];
-    };
-    for (const [name, value] of linesOf(reply.headers).pairs) {
-      if (name === "Vary" && allowed.length > 0) add(name, `${value}, Origin`);
-      else if (!name.startsWith("Access-Control-")) add(name, value);
-      else if (isAllowed) add(name, name === "Access-Control-Allow-Origin" ? origin : value);
+    const headers: Record<string, string | string[]> = {};
+    for (const [name, value] of Object.entries(reply.headers)) {
+      if (name === "Vary" && allowed.length > 0) headers[name] = `${value}, Origin`;
+      else if (!name.startsWith("Access-Control-")) headers[name] = value;
+      else if (isAllowed) headers[name] = name === "Access-Control-Allow-Origin" ? origin : value;
     }
     return { ...reply, headers };
   };
