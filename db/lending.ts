@@ -1,6 +1,5 @@
 import pg from "pg";
 import { isPostgresOutage } from "./outage.ts";
-import { CONNECT_TIMEOUT_MS } from "./own-connections.ts";
 import { compiled, sql } from "./sql.ts";
 
 /** Runs statements. */
@@ -15,6 +14,9 @@ export function clientOf(opened: Pool, signal: AbortSignal | null): Client {
   if (signal) return new Abandonable(opened, signal);
   return opened.run ? new Lending(opened.pool, opened.run) : opened.pool;
 }
+
+/** How long Postgres may take to accept a connection. */
+const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
  * A connection that is idle for this long is closed. Work that recurs every ten seconds, such as reading a token anew,

@@ -27,66 +27,6 @@ export function piecesQuery(config: pg.QueryConfig): pg.QueryConfig {
   return Object.assign(query, config);
 }
 
-export interface TextStatement {
-  /** Postgres plans a named statement once for each connection. Through a pooler, statements cannot be named. */
-  name?: string;
-  text: string;
-  values?: string[];
-}
-
-/** The columns of a row, as Postgres writes them. Those that the statement does not ask for are undefined. */
-export type TextRow = readonly (string | null | undefined)[];
-
-/**
- * One execution of a statement whose values and columns are text. The driver's own query asks for the names and types of
- * the columns each time; see docs/decisions/0019-postgres-wire.md.
- */
-export class TextQuery<Row extends TextRow> implements pg.Submittable {
-  readonly #statement: TextStatement;
-  readonly #isKnown: boolean;
-  readonly #rows: Row[] = [];
-  readonly #told = Promise.withResolvers<Row[]>();
-
-  /** @param isKnown the connection has run it before under its name */
-  constructor(statement: TextStatement, isKnown: boolean) {
-    this.#statement = statement;
-    this.#isKnown = isKnown;
-  }
-
-  /** @throws Postgres' or the connection's error */
-  get rows(): Promise<Row[]> {
-    return this.#told.promise;
-  }
-
-  submit(connection: pg.Connection): void {
-    const { name = "", text, values = [] } = this.#statement;
-    connection.stream.cork();
-    if (!this.#isKnown) {
-      // The prepared statement may exist: a failed execution does not show it. Closing an unknown one is no error.
-      if (name !== "") connection.close({ type: "S", name }, true);
-      connection.parse({ name, text, types: [] }, true);
-    }
-    connection.bind({ statement: name, values }, true);
-    connection.execute(null, true);
-    connection.sync();
-    connection.stream.uncork();
-  }
-
-  handleDataRow({ fields }: { fields: Row }): void {
-    this.#rows.push(fields);
-  }
-
-  handleCommandComplete(): void {}
-
-  handleReadyForQuery(): void {
-    this.#told.resolve(this.#rows);
-  }
-
-  handleError(error: Error): void {
-    this.#told.reject(error);
-  }
-}
-
 /** https://www.postgresql.org/docs/18/protocol-message-formats.html, "Bind". The driver has corked the stream. */
 function sendBind(stream: Duplex, { portal = "", statement = "", values, valueMapper }: Bound): void {
   const mapped = values.map((value) => (value instanceof Pieces ? value.pieces : valueMapper(value)));

@@ -59,11 +59,6 @@ const allowed: Record<string, string[]> = {
     "the next statement of the connection fails and tells it",
     "not cancelled: false says so, and the connection is closed",
   ],
-  "db/own-connections.ts": [
-    "those who asked for the connection have got its error",
-    "the connection is dropped: its statements have got the error, and the next has a new connection",
-    "the connection is dropped, and who asked by it has got an error",
-  ],
   "db/replica.ts": ["the connection is closed because the replica is silent, and that is told"],
   "src/api/graphql/run/execution.ts": ["another failure decides already, or the same promise is awaited later"],
   "src/api/streams/announcements.ts": ["the listener that asked for the connection has got its error"],

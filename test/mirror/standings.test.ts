@@ -35,7 +35,7 @@ test("closed while its first connection is being made, it leaves none behind and
     await Promise.resolve();
     await reader[Symbol.asyncDispose]();
     expect(["answered", "refused"]).toContain(await asked);
-    await expect(reader.now([1])).rejects.toThrow("closed");
+    await expect(reader.now([1])).rejects.toThrow("calling end");
   }
   // This fails while a connection is open.
   await database.drop();

@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
-import { OwnConnections } from "../../../db/own-connections.ts";
+import { type Database, openDatabase } from "../../../db/database.ts";
 import type { LogPosition } from "../../../db/replica.ts";
 import { ERA_OF_PRIMARY, ERA_OF_REPLICA, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { compiled } from "../../../db/sql.ts";
+import { type SQL, sql } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { Rounds } from "../../work/gather.ts";
@@ -22,34 +22,33 @@ export interface Standing {
 
 export type Standings = ReadonlyMap<number, Standing>;
 
-const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${compiled(MIRRORED).text},
-    floor(extract(epoch from s.confirmed_at) * 1000)::bigint, s.parts_missing`;
-
-const OF = `cross join unnest($1::bigint[]) as x(id)
-  left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
-
-const findStandings = (era: string) => `select ${STANDINGS} from (select (${era}) as era) h ${OF}`;
+/** The statement for standings. @param head one row with the `era`, perhaps with more */
+function findStandings(ids: readonly number[], head: SQL, more = sql``): SQL {
+  return sql`select x.id, h.era || '/' || coalesce(v.revision, 0) as revision, ${MIRRORED} as "isMirrored",
+      s.confirmed_at as "confirmedAt", s.parts_missing as missing ${more}
+    from (${head}) h cross join unnest(${ids}::bigint[]) as x(id)
+    left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
+}
 
 /**
  * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is
  * committed is durable before anybody sees it, unless `synchronous_commit` is off.
  */
-const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot()::text from (
-    select (${ERA_OF_PRIMARY}) as era, (case current_setting('synchronous_commit')
-      when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::text as lsn
-  ) h ${OF}`;
+const ERA_AND_POSITION = sql`select (${sql.script(ERA_OF_PRIMARY)}) as era, (case current_setting('synchronous_commit')
+  when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::text as lsn`;
+const POSITION = sql`, h.era, h.lsn, pg_current_snapshot()::text as snapshot`;
 
-/** The last three columns are there only if the position was asked for. */
-type StandingRow = [
-  id: string,
-  revision: string | null,
-  isMirrored: "t" | "f" | null,
-  confirmedMs: string | null,
-  missing: string | null,
-  era?: string | null,
-  lsn?: string,
-  snapshot?: string,
-];
+interface StandingRow {
+  id: string;
+  revision: string | null;
+  isMirrored: boolean | null;
+  confirmedAt: Date | null;
+  missing: string | null;
+  /** This and what follows is there only if the position was asked for. */
+  era?: string | null;
+  lsn?: string;
+  snapshot?: string;
+}
 
 interface StandingsQuestion {
   ids: Iterable<number>;
@@ -62,7 +61,7 @@ interface StandingsQuestion {
 
 /** The second connection serves questions while an answer on the first one is late. */
 const CONNECTIONS = 2;
-/** An answer takes a millisecond. After this time its connection is given up, with the requests that wait for it. */
+/** An answer takes a millisecond. After this time its connection is closed, and the requests that wait for it fail. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
@@ -70,10 +69,8 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * statement, so that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
 export class StandingsReader implements AsyncDisposable {
-  readonly #connections: OwnConnections;
-  readonly #isNamed: boolean;
+  readonly #db: Database;
   readonly #isOfReplica: boolean;
-  readonly #findStandings: string;
   readonly #questions: Rounds<StandingsQuestion, Standings>;
   /** The last position, and the transactions that had ended by then. */
   #last: { position: LogPosition; snapshot: string } | null = null;
@@ -84,13 +81,10 @@ export class StandingsReader implements AsyncDisposable {
     edgeOf = null,
   }: Pick<Config, "databaseUrl" | "databaseDirectUrl"> & Partial<Pick<Config, "edgeOf">>) {
     this.#isOfReplica = edgeOf !== null;
-    this.#findStandings = findStandings(this.#isOfReplica ? ERA_OF_REPLICA : ERA_OF_PRIMARY);
-    // Through a pooler, statements cannot be named, since the pooler gives the session to others.
-    this.#isNamed = databaseDirectUrl === null;
-    this.#connections = new OwnConnections(databaseUrl, {
-      count: CONNECTIONS,
+    this.#db = openDatabase(databaseUrl, {
+      isPooled: databaseDirectUrl !== null,
+      maxConnections: CONNECTIONS,
       applicationName: "tain revisions",
-      answerTimeoutMs: ANSWER_TIMEOUT_MS,
     });
     // One round at a time, unless it is late. The more requests share a statement, the less each one costs.
     this.#questions = new Rounds((questions) => {
@@ -120,7 +114,7 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#connections.close();
+    await this.#db.close();
   }
 
   /**
@@ -128,8 +122,8 @@ export class StandingsReader implements AsyncDisposable {
    * transactions. Such records change no answer, and may reach the replicas late.
    */
   #positionOf(rows: readonly StandingRow[]): LogPosition {
-    const [, , , , , era, lsn, snapshot = ""] = rows[0] ?? [];
-    const position = { era: era ?? "", lsn: BigInt(lsn ?? 0) };
+    const [{ era = null, lsn = 0, snapshot = "" } = {}] = rows;
+    const position = { era: era ?? "", lsn: BigInt(lsn) };
     const last = this.#last;
     if (last?.snapshot === snapshot && last.position.era === position.era) return last.position;
     this.#last = { position, snapshot };
@@ -137,13 +131,17 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   async #find(ids: Iterable<number>, tellPosition: readonly ((position: LogPosition) => void)[]): Promise<Standings> {
-    const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", this.#findStandings];
-    const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
-    let rows = await this.#connections.rows<StandingRow>(statement);
-    if (rows.some(([, revision]) => revision === null)) {
+    const era = sql.script(this.#isOfReplica ? ERA_OF_REPLICA : ERA_OF_PRIMARY);
+    const statement =
+      tellPosition.length > 0
+        ? findStandings([...ids], ERA_AND_POSITION, POSITION)
+        : findStandings([...ids], sql`select (${era}) as era`);
+    const find = () => this.#db.prepared<StandingRow>(statement, { timeoutMs: ANSWER_TIMEOUT_MS });
+    let rows = await find();
+    if (rows.some(({ revision }) => revision === null)) {
       if (this.#isOfReplica) throw new AtCentreError("DATABASE_URL of an edge leads to a server that is no replica");
-      await this.#connections.rows({ text: "select begin_era()" });
-      rows = await this.#connections.rows<StandingRow>(statement);
+      await this.#db.query(sql`select begin_era()`);
+      rows = await find();
     }
     if (tellPosition.length > 0) {
       const position = this.#positionOf(rows);
@@ -153,9 +151,8 @@ export class StandingsReader implements AsyncDisposable {
   }
 }
 
-function standingOf([id, revision, isMirrored, confirmedMs, missing]: StandingRow): [number, Standing] {
-  const confirmedAt = confirmedMs === null ? null : new Date(Number(confirmedMs));
-  return [Number(id), { revision, isMirrored: isMirrored === "t", confirmedAt, missing }];
+function standingOf({ id, revision, isMirrored, confirmedAt, missing }: StandingRow): [number, Standing] {
+  return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
 }
 
 /**
