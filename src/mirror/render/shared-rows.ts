@@ -54,8 +54,6 @@ export interface KeptObject {
 }
 
 const MAX_SHAPES = 5_000;
-/** Places for accounts that were met; see `#isMetAgain`. */
-const MET_PLACES = 2 ** 16;
 /**
  * How many texts and objects are kept for one row. Callers choose the API's address in them, so there may be any
  * number.
@@ -114,15 +112,12 @@ export class SharedRows {
   readonly #kept: Kept<SharedRow>;
   readonly #changed: Rounds<RowsQuestion, Rows>;
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: MAX_SHAPES });
-  /** For each place, the account that was met last. Many accounts share a place. */
-  readonly #met: Float64Array;
 
   /** @param options.maxBytes 0: nothing is kept */
   constructor(db: Queries, { maxBytes = 0, leftOut = null }: { maxBytes?: number; leftOut?: LeftOut | null } = {}) {
     this.leftOut = leftOut;
     this.#db = db;
     this.#kept = new Kept({ maxBytes, bytesOf });
-    this.#met = new Float64Array(maxBytes === 0 ? 0 : MET_PLACES);
     this.#changed = new Rounds((questions) => this.#load(questions));
   }
 
@@ -182,26 +177,9 @@ export class SharedRows {
     }
     for (const one of Object.values(asked).flat()) {
       const [row, before] = [loaded.get(one.name), befores.get(one.name)];
-      if (row && before && (one.recalled || this.#isWorthKeeping(one.key)))
-        this.#kept.keep(one.name, () => row, { shown: [domainOf(one.key)], before });
+      if (row && before) this.#kept.keep(one.name, () => row, { shown: [domainOf(one.key)], before });
     }
     return loaded;
-  }
-
-  /** While half the room is free, people are kept at once. That is everybody in the mirror of a small team. */
-  #isWorthKeeping({ kind, id }: SharedKey): boolean {
-    return kind !== "u" || this.#kept.fullness < 0.5 || this.#isMetAgain(id);
-  }
-
-  /**
-   * Most accounts of a large mirror come up once in a long while. If each were kept at once, it would push out accounts
-   * that come up often. Besides, old objects are the slowest to collect.
-   */
-  #isMetAgain(id: number): boolean {
-    const place = id % MET_PLACES;
-    if (this.#met[place] === id) return true;
-    this.#met[place] = id;
-    return false;
   }
 
   /** The keys of each shape. Unknown shapes are left out. */

@@ -366,11 +366,6 @@ export class Kept<Value extends object> {
     const entry = this.#entries?.peek(key);
     if (entry?.value === value) this.#entries?.set(key, { ...entry });
   }
-
-  /** From 0, empty, to 1. */
-  get fullness(): number {
-    return this.#entries ? this.#entries.calculatedSize / this.#entries.maxSize : 1;
-  }
 }
 
 function hasValue<Value>(entry: Entry<Value>): entry is Recalled<Value> {
