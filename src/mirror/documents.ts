@@ -99,38 +99,14 @@ export interface Referred extends Mentioned {
   shape: string;
 }
 
+/** What a placeholder in a document of this repository stands for. */
+export function referredBy(placeholder: string, repositoryId: number): Referred {
+  return mentionedBy(referenceOf(placeholder), repositoryId);
+}
+
 export function mentionedBy(reference: TemplateReference, repositoryId: number): Referred {
   const key = sharedKey(reference, repositoryId);
   return { key, name: sharedName(key), shape: reference.shape, login: reference.login };
-}
-
-/** Enough for the people and labels that busy repositories name. */
-const MAX_REFERENCES = 20_000;
-
-/**
- * Knows what the placeholders in documents stand for (see `referenceOf`). The same placeholders come up in most
- * answers, so their meanings are kept. V8 interns each new string that a map is asked for, which took a twentieth of a
- * list's processor time.
- */
-export class References {
-  /** By the repository whose rows the placeholders name; 0 for people and repositories. */
-  readonly #known = new Map<number, Map<string, Referred>>();
-  #count = 0;
-
-  /** As `mentionedBy`, from the reference's placeholder. */
-  of(placeholder: string, repositoryId: number): Referred {
-    const home = placeholder.startsWith("u") || placeholder.startsWith("r") ? 0 : repositoryId;
-    const known = this.#known.get(home)?.get(placeholder);
-    if (known) return known;
-    if (this.#count >= MAX_REFERENCES) {
-      this.#known.clear();
-      this.#count = 0;
-    }
-    const referred = mentionedBy(referenceOf(placeholder), repositoryId);
-    this.#known.getOrInsertComputed(home, () => new Map()).set(placeholder, referred);
-    this.#count += 1;
-    return referred;
-  }
 }
 
 export function wholeRepository(id: number): Mentioned {

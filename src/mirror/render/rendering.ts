@@ -8,8 +8,8 @@ import {
   type Mentioned,
   ONES_OWN,
   type Piece,
-  type References,
   type Referred,
+  referredBy,
   sharedKey,
   sharedName,
   shownDocument,
@@ -135,7 +135,7 @@ interface Apart {
 }
 
 async function takenApart(
-  { references, leftOut }: SharedRows,
+  { leftOut }: SharedRows,
   some: readonly StoredDocument[],
   form: TextForm,
   audience: Audience,
@@ -151,7 +151,7 @@ async function takenApart(
     const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
     const take = (): DocumentApart => {
       const whole = shownDocument(detail ? joinObjects(document, detail) : document, closeness);
-      const pieces = documentPieces(references, textInForm(whole, form), repositoryId, ofRepository);
+      const pieces = documentPieces(textInForm(whole, form), repositoryId, ofRepository);
       return { stored, whole, pieces };
     };
     documents.push(leftOut ? leftOut.unless(() => rowNamed(stored), take) : take());
@@ -182,16 +182,11 @@ function* mentionedIn({ mentions }: Apart): Iterable<Mentioned> {
   }
 }
 
-function documentPieces(
-  references: References,
-  document: string,
-  repositoryId: number,
-  mentions: Mentions,
-): Piece<Mention>[] {
+function documentPieces(document: string, repositoryId: number, mentions: Mentions): Piece<Mention>[] {
   return takeApart(document, (placeholder) => {
     let mention = mentions.get(placeholder);
     if (!mention) {
-      mention = { of: references.of(placeholder, repositoryId), text: undefined };
+      mention = { of: referredBy(placeholder, repositoryId), text: undefined };
       mentions.set(placeholder, mention);
     }
     return mention;
@@ -217,10 +212,7 @@ function append(
   const { form } = answer;
   const place = repositoryRendering(repositoryId, answer);
   const left = withoutDeleted(whole, place);
-  const shown =
-    left === whole
-      ? pieces
-      : documentPieces(answer.shared.references, textInForm(left, form), repositoryId, place.mentions);
+  const shown = left === whole ? pieces : documentPieces(textInForm(left, form), repositoryId, place.mentions);
   appendPieces(parts, shown, place, body == null ? null : textInForm(body, form));
 }
 
@@ -321,7 +313,7 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
   const shown = row.isPublic ? named : withShown(named, closeness);
   const parts: string[] = [];
   const json = textInForm(JSON.stringify(shown), at.answer.form);
-  const pieces = documentPieces(shared.references, json, at.repositoryId, at.mentions);
+  const pieces = documentPieces(json, at.repositoryId, at.mentions);
   appendPieces(parts, pieces, at, null);
   const text = parts.join("");
   shared.keepText(name, row, variant, text);

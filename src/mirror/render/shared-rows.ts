@@ -11,7 +11,6 @@ import {
   labelsHomeOf,
   type Mentioned,
   mentionedBy,
-  References,
   references,
   type SharedKey,
   wholeRepository,
@@ -104,8 +103,6 @@ type Rows = ReadonlyMap<string, SharedRow | null>;
  * are unchanged. After a change of a repository or of people, Postgres sends only the rows that changed.
  */
 export class SharedRows {
-  /** What the placeholders in all documents stand for. */
-  readonly references = new References();
   /** Leaves out rows that cannot be shown. Null: such a row fails what shows it. */
   readonly leftOut: LeftOut | null;
   readonly #db: Queries;

@@ -2,7 +2,7 @@ import { type Fields, type Json, parseStored } from "../../json.ts";
 import { literalOf, PLACEHOLDER } from "../../kinds/placeholders.ts";
 import type { Pace } from "../../work/pace.ts";
 import { withLogin } from "../bots.ts";
-import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "../documents.ts";
+import { labelsHomeOf, type Mentioned, type Referred, referredBy, wholeRepository, wholeUser } from "../documents.ts";
 import { rowNamed, UNSHOWN } from "./left-out.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";
@@ -198,7 +198,7 @@ export class Unfolding {
 
   /** A slot's placeholder is one of a reference, by how slots are made. */
   #referredBy(placeholder: string, { repositoryId }: RepositoryUnfolding): Referred {
-    return this.#shared.references.of(placeholder.slice(1), repositoryId);
+    return referredBy(placeholder.slice(1), repositoryId);
   }
 
   #text(code: number, value: string, repositoryId: number): string {
