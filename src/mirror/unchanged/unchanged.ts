@@ -247,8 +247,6 @@ export type Recalled<Value> = Entry<Value> & { value: Value };
 const ENTRY_OVERHEAD_BYTES = 500;
 /** A value that would push out all others is not kept. */
 const LARGEST_PART = 1 / 8;
-/** How many repositories have a shared basis. */
-const MAX_BASES = 1_000;
 
 /**
  * Keeps values and gives them again while they are unchanged. Everything that is kept of mirrored rows, so as not to
@@ -261,8 +259,6 @@ const MAX_BASES = 1_000;
  */
 export class Kept<Value extends object> {
   readonly #entries: LRUCache<string, Entry<Value>> | null;
-  /** The last basis of values that show a single repository; see `#shared`. */
-  readonly #bases = new LRUCache<number, Basis>({ max: MAX_BASES });
 
   /**
    * @param options.maxBytes 0: nothing is kept
@@ -344,21 +340,8 @@ export class Kept<Value extends object> {
       stood.push(standing);
     }
     const value = make();
-    this.#entries.set(key, { value, basis: this.#shared({ shown, stood }) });
+    this.#entries.set(key, { value, basis: { shown, stood } });
     return value;
-  }
-
-  /**
-   * Thousands of values show the same repository in the same standing. An answer compares the bases of hundreds of
-   * values, and a shared basis stays in the processor's cache.
-   */
-  #shared(basis: Basis): Basis {
-    const [id] = basis.shown;
-    if (id === undefined || basis.shown.length > 1) return basis;
-    const last = this.#bases.get(id);
-    if (last && isSameStanding(last.stood[0], basis.stood[0])) return last;
-    this.#bases.set(id, basis);
-    return basis;
   }
 
   /** Counts the bytes of a value anew that has grown since it was kept. */
