@@ -38,26 +38,6 @@ export type RunStatement = <Row extends pg.QueryResultRow>(
 ) => Promise<pg.QueryResult<Row>>;
 
 /**
- * Runs a statement by the driver's callback. With the driver's own promise the rows of lists outlived two collections, and
- * so moved into the old generation: an answer took an eighth more processor time (bench/NOTES.md, list).
- */
-export const runAlone: RunStatement = async <Row extends pg.QueryResultRow>(
-  client: pg.PoolClient,
-  config: pg.QueryConfig,
-) => {
-  const { promise, resolve, reject } = Promise.withResolvers<pg.QueryResult<Row>>();
-  // The driver's types know neither that an error may be missing nor that a result may be.
-  client.query<Row>(config, (error: Error | null, result) => (error ? reject(error) : resolve(result)));
-  try {
-    return await promise;
-  } catch (error) {
-    // Its stack leads to the socket that was read. This one leads to the caller.
-    if (error instanceof Error) Error.captureStackTrace(error);
-    throw error;
-  }
-};
-
-/**
  * Sets the time limit for one transaction only, because a pooler gives the session to others after each transaction.
  * All its statements are sent at once, so they take no more round trips than one statement.
  */
@@ -65,7 +45,7 @@ export function runWithin(timeoutMs: number): RunStatement {
   return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
     const limit = compiled(sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`);
     const begun = [client.query("begin"), client.query(limit.text, [...limit.values])];
-    const asked = runAlone<Row>(client, config);
+    const asked = client.query<Row>(config);
     const [answer, ...others] = await Promise.allSettled([asked, ...begun, client.query("commit")]);
     for (const one of [answer, ...others]) if (one.status === "rejected") throw one.reason;
     return await asked;
@@ -108,7 +88,7 @@ class Abandonable implements Client {
   constructor({ pool, cancel, run }: Pool, signal: AbortSignal) {
     this.#pool = pool;
     this.#signal = signal;
-    this.#run = run ?? runAlone;
+    this.#run = run ?? ((one, config) => one.query(config));
     const cancelAll = () => {
       for (const client of this.#running.keys()) this.#running.set(client, cancel(client));
     };

@@ -3,7 +3,7 @@ import { reasonOf } from "../src/failure.ts";
 import { jittered, waitAfterMs } from "../src/work/backoff.ts";
 import { lookUntil } from "../src/work/repeated.ts";
 import { RETRIES } from "../src/work/retries.ts";
-import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement, runAlone } from "./lending.ts";
+import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 import { compiled, type SQL, sql } from "./sql.ts";
 
@@ -212,7 +212,7 @@ export class Replica {
     config: pg.QueryConfig,
   ) => {
     const looked = look(client);
-    const answered = runAlone<Row>(client, config);
+    const answered = client.query<Row>(config);
     // If the replica stays silent, nobody awaits this promise: the connection is closed, and its rejection must not end
     // the process.
     answered.catch(() => {});
