@@ -82,14 +82,16 @@ async function change(
   await store(world.ctx, world.upstream, kind, { ...resource, ...changes, ...stamped }, at, options);
 }
 
+/** The question whether all that an answer shows is unchanged. */
+const STANDS = expect.stringContaining("left join repository_syncs s on s.repository_id = x.id");
+
 test("an answer is remembered", async () => {
   const first = await warm();
   expect(first.body.errors).toBeUndefined();
   expect(first.body.data.repository.issues.nodes.length).toBeGreaterThan(5);
   using statements = countStatements();
   expect((await ask(processes[0] as string)).text).toBe(first.text);
-  // The check that the answer still holds runs on a connection of its own, which is not counted.
-  expect(statements.count()).toBe(0);
+  expect(statements.texts()).toEqual([STANDS]);
 });
 
 test("what issues are written as is remembered for other pages of the same query", async () => {
@@ -98,8 +100,8 @@ test("what issues are written as is remembered for other pages of the same query
   const { body } = await ask(processes[0] as string, { first: 7 });
   expect(body.data.repository.issues.nodes).toEqual(nodes.slice(0, 7));
   expect(body.data.repository.issues.totalCount).toBe(totalCount);
-  // The one statement asks which issues are on the page, and leaves out their documents.
-  expect(statements.texts()).toEqual([expect.stringContaining("'' as document")]);
+  // The second statement asks which issues are on the page, and leaves out their documents.
+  expect(statements.texts()).toEqual([STANDS, expect.stringContaining("'' as document")]);
 });
 
 test("nodes and edges of one connection show what each selects, again and again", async () => {
