@@ -1,3 +1,4 @@
+import DataLoader from "dataloader";
 import type { OperationDefinitionNode, SelectionNode } from "graphql";
 import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
@@ -26,7 +27,6 @@ import {
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import type { Kept, Reading } from "../../mirror/unchanged/unchanged.ts";
-import { Gather } from "../../work/gather.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, notAccessible, type User } from "../callers/permissions.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
@@ -40,42 +40,8 @@ import type { ChangeStreams } from "./subscribe/change-streams.ts";
 /** Fields that find a repository before the rows in it, or that show no repository. */
 const FINDS: ReadonlySet<string> = new Set(["__typename", "rateLimit", "repository"]);
 
-/** All fields of a level ask before the event loop turns. No level waits for another. */
-const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
-
-/** Gathers the questions of one level's fields and answers them together. */
-function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly Value[]>): Gather<Key, Value> {
-  return new Gather(answer, OF_A_LEVEL);
-}
-
-/**
- * Loads what the fields of one level ask for together, so the number of statements does not grow with the number of
- * rows. A key that is asked for twice is loaded once.
- */
-class Loader<Key, Value> {
-  readonly #level: Gather<Key, Value>;
-  readonly #known = new Map<string, Promise<Value>>();
-
-  /** @param load answers one value for each key, in the keys' order */
-  constructor(load: (keys: Key[]) => Promise<readonly Value[]>) {
-    this.#level = openLevel(load);
-  }
-
-  load(key: Key): Promise<Value> {
-    const name = JSON.stringify(key);
-    let value = this.#known.get(name);
-    if (!value) {
-      value = this.#level.ask(key);
-      this.#known.set(name, value);
-    }
-    return value;
-  }
-
-  /** Takes a value that is known by other means. */
-  settle(key: Key, value: Value): void {
-    this.#known.set(JSON.stringify(key), Promise.resolve(value));
-  }
-}
+/** All fields of a level ask before the event loop turns. */
+const OF_A_LEVEL = { batchScheduleFn: setImmediate };
 
 /** What the pages and the counts of one field are loaded by. */
 export interface ListNames {
@@ -127,10 +93,13 @@ export class GraphqlCall {
   /** The older ids that the caller used, each with its newer form. */
   readonly #oldIds = new Map<string, string>();
   #unfolding: Unfolding;
-  readonly #unfoldings = openLevel(async (groups: StoredDocument[][]) => {
-    const all = await this.#unfolding.unfold(groups.flat());
-    return groups.map(({ length }) => all.splice(0, length));
-  });
+  readonly #unfoldings = new DataLoader(
+    async (groups: readonly StoredDocument[][]) => {
+      const all = await this.#unfolding.unfold(groups.flat());
+      return groups.map(({ length }) => all.splice(0, length));
+    },
+    { ...OF_A_LEVEL, cache: false },
+  );
 
   constructor(
     parts: Pick<
@@ -292,12 +261,19 @@ export class GraphqlCall {
     };
   }
 
-  /** The loader of this name. It gathers everything that is asked for under the name. */
-  loader<Key, Value>(name: string, load: (keys: Key[]) => Promise<readonly Value[]>): Loader<Key, Value> {
+  /**
+   * The loader of this name, for what the fields of one level ask for together: the number of statements does not grow
+   * with the number of rows.
+   * @param load answers one value for each key, in the keys' order
+   */
+  loader<Key, Value>(name: string, load: (keys: Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value, string> {
     // No type can say that a name always goes with the same keys and values.
-    const known = this.#loaders.get(name) as Loader<Key, Value> | undefined;
+    const known = this.#loaders.get(name) as DataLoader<Key, Value, string> | undefined;
     if (known) return known;
-    const loader = new Loader(load);
+    const loader = new DataLoader<Key, Value, string>((keys) => load([...keys]), {
+      ...OF_A_LEVEL,
+      cacheKeyFn: (key) => JSON.stringify(key),
+    });
     this.#loaders.set(name, loader);
     return loader;
   }
@@ -305,7 +281,7 @@ export class GraphqlCall {
   /** Unfolds these documents together with all others that are asked for at this moment. */
   async unfold(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
     for (const { repositoryId } of documents) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
-    const unfolded = await this.#unfoldings.ask(documents);
+    const unfolded = await this.#unfoldings.load(documents);
     return unfolded.map((rest, at) => ({ kind, repositoryId: documents[at]?.repositoryId ?? 0, rest }));
   }
 
@@ -338,7 +314,7 @@ export class GraphqlCall {
     if (!isSeen) throw notGiven(notAccessible(this.caller));
   }
 
-  get #repositories(): Loader<number, Node | null> {
+  get #repositories(): DataLoader<number, Node | null, string> {
     const { repositories } = this.ctx.mirror;
     return this.loader("repositories by id", (ids: number[]) =>
       Promise.all(ids.map(async (id) => this.#located(await repositories.byId(id, this.sight)))),
@@ -351,7 +327,7 @@ export class GraphqlCall {
       Promise.all(names.map(async (one) => this.#located(await this.#named(one, followRenames)))),
     ).load(name);
     // A repository that is found by its name is found by its id.
-    if (found) this.#repositories.settle(found.repositoryId, found);
+    if (found) this.#repositories.prime(found.repositoryId, found);
     // Another repository may get the former name, and the revision of this repository would not show that.
     if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isOfNow = true;
     return found;
@@ -423,7 +399,7 @@ export class GraphqlCall {
     kind: NodeKind,
     find: (keys: Key[]) => Promise<FoundNode[]>,
     keyOf: (key: Key) => string,
-  ): Loader<Key, Node | null> {
+  ): DataLoader<Key, Node | null, string> {
     return this.loader<Key, Node | null>(name, async (keys) => {
       const rows = await find(keys);
       const nodes = await this.unfold(kind, rows);
