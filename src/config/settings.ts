@@ -1,4 +1,5 @@
 import { CALLER_SETTINGS } from "./caller-settings.ts";
+import { MIRROR_PARTS } from "./parts.ts";
 import { redisUrl } from "./redis-address.ts";
 import { appId, privateKey, secret, secrets, tokens } from "./secrets.ts";
 import type { Setting } from "./setting.ts";
@@ -142,8 +143,7 @@ export const SETTINGS = {
     name: "MIRROR",
     read: parts,
     default: "",
-    about:
-      "What to mirror of every repository beside issues and pull requests, comma separated: `checks`, `commits`, `deployments`, `releases`, `refs`, `threads` (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository.",
+    about: `What to mirror of every repository beside issues and pull requests, comma separated: ${MIRROR_PARTS.map((part) => `\`${part}\``).join(", ")} (docs/quota.md). \`tain add owner/name --mirror checks\` says so of one repository.`,
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",

@@ -1,12 +1,13 @@
 import type { Fields, Json } from "../../json.ts";
 import type { RepositoryNodeKind } from "../../mirror/read/nodes.ts";
+import type { OtherNodeType } from "./resolve/node-id.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
 export type NodeKind =
   | RepositoryNodeKind
+  | OtherNodeType
   | "Repository"
   | ActorKind
-  | "Commit"
   | "ReviewRequest"
   | "PullRequestReviewThread"
   | "Team"
@@ -16,15 +17,7 @@ export type NodeKind =
   | "RepositoryTopic"
   | "ProjectCard"
   | "StatusCheckRollup"
-  | "CheckRun"
-  | "CheckSuite"
   | "App"
-  | "StatusContext"
-  | "Deployment"
-  | "DeploymentStatus"
-  | "Release"
-  | "ReleaseAsset"
-  | "Ref"
   | "Tag";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */

@@ -188,8 +188,7 @@ function addForm() {
     h("input", {
       id: "add-parts",
       placeholder: "checks,commits",
-      title:
-        "Beside issues and pull requests: checks, commits, deployments, releases, refs, threads, or none to take them back",
+      title: "Beside issues and pull requests: parts as in MIRROR, comma separated, or none to take them back",
       autocomplete: "off",
       spellcheck: "false",
     })

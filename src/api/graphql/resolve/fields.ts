@@ -1,3 +1,4 @@
+import type { MirrorPart } from "../../../config/parts.ts";
 import type { Json } from "../../../json.ts";
 import type { CodeRight, Right } from "../../../kinds/rights.ts";
 import { associationFor } from "../../../mirror/documents.ts";
@@ -44,7 +45,7 @@ export const notMirrored: Resolver = () => null;
  * Hands the document to upstream, since the mirror lacks what it asks of these things of a repository.
  * @throws GraphQLError if upstream may not answer it
  */
-export function lacking(call: GraphqlCall, things: "branches and tags" | "deployments" | "releases"): never {
+export function lacking(call: GraphqlCall, things: "branches and tags" | MirrorPart): never {
   call.lacks();
   throw typedError("UNPROCESSABLE", `This of the ${things} of this repository is not mirrored.`);
 }

@@ -25,7 +25,7 @@ type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
 const NODE_TYPES: readonly NodeType[] = Object.values(PREFIXES);
 
 /** What has an id and is not looked up by it here. */
-const OTHER_PREFIXES: Readonly<Record<string, string>> = {
+const OTHER_PREFIXES = {
   Mannequin: "M",
   Commit: "C",
   Ref: "REF",
@@ -36,7 +36,8 @@ const OTHER_PREFIXES: Readonly<Record<string, string>> = {
   DeploymentStatus: "DES",
   Release: "RE",
   ReleaseAsset: "RA",
-};
+} as const;
+export type OtherNodeType = keyof typeof OTHER_PREFIXES;
 /** The newer id of each type begins with this. */
 const PREFIX_OF: ReadonlyMap<string, string> = new Map([
   ...Object.entries(PREFIXES).map(([prefix, type]): [string, string] => [type, prefix]),
