@@ -1,7 +1,8 @@
 import type { Database, Queries } from "../../../db/database.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { sql } from "../../../db/sql.ts";
 import { deploymentStatus } from "../../kinds/deployment-status/kind.ts";
 import type { StoredDocument } from "../render/rendering.ts";
+import { findNumberedPage } from "./numbered-pages.ts";
 import type { PageSource } from "./pages.ts";
 
 /** Of these repositories, those whose list of deployments is here. */
@@ -27,22 +28,12 @@ export async function findDeployments(
     sql`t.repository_id = ${repositoryId} and t.deleted_at is null`,
     ...wanted,
   ])}`;
-  return await pageOf(db, repositoryId, matching, sql`t.created_at desc, t.id desc`, { offset, limit });
-}
-
-async function pageOf(
-  db: Database,
-  repositoryId: number,
-  matching: SQL,
-  order: SQL,
-  { offset, limit }: { offset: number; limit: number },
-): Promise<{ rows: StoredDocument[]; total: number }> {
-  const [[counted], rows] = await Promise.all([
-    db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`),
-    db.prepared<{ document: string }>(sql`
-      select t.document::text as document ${matching} order by ${order} limit ${limit} offset ${offset}`),
-  ]);
-  return { rows: rows.map(({ document }) => ({ repositoryId, document })), total: counted?.total ?? 0 };
+  return await findNumberedPage(db, repositoryId, {
+    matching,
+    order: sql`t.created_at desc, t.id desc`,
+    offset,
+    limit,
+  });
 }
 
 export async function findDeployment(db: Database, repositoryId: number, id: number): Promise<StoredDocument | null> {
@@ -78,7 +69,7 @@ export async function findDeploymentStatuses(
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from deployment_statuses t where t.repository_id = ${repositoryId}
     and t.deployment_id = ${deploymentId} and t.deleted_at is null`;
-  return await pageOf(db, repositoryId, matching, sql`t.id desc`, page);
+  return await findNumberedPage(db, repositoryId, { matching, order: sql`t.id desc`, ...page });
 }
 
 export async function findDeploymentStatus(

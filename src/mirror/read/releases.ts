@@ -2,6 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
+import { findNumberedPage } from "./numbered-pages.ts";
 import type { PageSource } from "./pages.ts";
 
 /** The releases of a repository whose list is complete here. */
@@ -53,12 +54,12 @@ export async function findReleases(
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
     and (${withDrafts}::boolean or not t.draft)`;
-  const [[counted], rows] = await Promise.all([
-    db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`),
-    db.prepared<{ document: string }>(sql`select t.document::text as document ${matching}
-      order by t.created_at desc, t.id desc limit ${limit} offset ${offset}`),
-  ]);
-  return { rows: rows.map(({ document }) => ({ repositoryId, document })), total: counted?.total ?? 0 };
+  return await findNumberedPage(db, repositoryId, {
+    matching,
+    order: sql`t.created_at desc, t.id desc`,
+    offset,
+    limit,
+  });
 }
 
 /** One release. A tag finds only a published release. */
