@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { sql } from "../db/sql.ts";
 import type { Context } from "../src/context.ts";
-import type { Kind, ResourceKey } from "../src/kinds/kind.ts";
+import type { Kind, ResourceKey } from "../src/kinds/contract/kind.ts";
 import { enqueueBursts } from "../src/queues/queues.ts";
-import type { Simulator } from "../src/simulator/running.ts";
+import type { Simulator } from "../src/simulator/control/running.ts";
 import { catchUp } from "../src/sync/catch-up/catch-up.ts";
 import { Refreshes } from "../src/sync/refresh/refresh.ts";
 import { compare } from "../test/support/comparison.ts";

@@ -1,10 +1,10 @@
 import { type Database, openDatabase } from "../db/database.ts";
 import { sql } from "../db/sql.ts";
 import type { Fields } from "../src/json.ts";
-import type { Kind } from "../src/kinds/kind.ts";
+import type { Kind } from "../src/kinds/contract/kind.ts";
 import { mergeObserved } from "../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../src/mirror/store/observation.ts";
-import { generateWorld } from "../src/simulator/generate.ts";
+import { generateWorld } from "../src/simulator/generate/generate.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { alternate, type Benchmark } from "./measure.ts";

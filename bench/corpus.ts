@@ -5,7 +5,7 @@ import { type Database, openDatabase } from "../db/database.ts";
 import type { Fields } from "../src/json.ts";
 import { mergeObserved } from "../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../src/mirror/store/observation.ts";
-import { generateWorld } from "../src/simulator/generate.ts";
+import { generateWorld } from "../src/simulator/generate/generate.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { type BenchDatabase, openBenchDatabase, openKeptDatabase } from "./databases.ts";
 

@@ -1,4 +1,4 @@
-import { generateWorld } from "../src/simulator/generate.ts";
+import { generateWorld } from "../src/simulator/generate/generate.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { announce } from "./processes.ts";
 

@@ -5,7 +5,7 @@
  */
 import { createRequire } from "node:module";
 import { Counter, Histogram } from "prom-client";
-import { ApiMeter, type RequestFigures } from "../src/api/metering.ts";
+import { ApiMeter, type RequestFigures } from "../src/api/call/metering.ts";
 
 let counts = true;
 

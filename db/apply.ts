@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { codeOf } from "../src/failure.ts";
-import { repeated } from "../src/work/repeated.ts";
-import { RETRIES } from "../src/work/retries.ts";
+import { repeated } from "../src/waits/repeated.ts";
+import { RETRIES } from "../src/waits/retries.ts";
 import type { ReadMigration } from "./migrations.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
-import { jittered, waitAfterMs } from "../src/work/backoff.ts";
-import { lookUntil } from "../src/work/repeated.ts";
-import { RETRIES } from "../src/work/retries.ts";
+import { jittered, waitAfterMs } from "../src/waits/backoff.ts";
+import { lookUntil } from "../src/waits/repeated.ts";
+import { RETRIES } from "../src/waits/retries.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 import { compiled, type SQL, sql } from "./sql.ts";

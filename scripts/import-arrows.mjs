@@ -6,8 +6,7 @@ import { CHECKOUT } from "./checkout.mjs";
 /** The rooms that "base" stands for. A row with "base" may import all of these, used or not. */
 const BASE = [
   ...["src/version.ts", "src/json.ts", "src/failure.ts"],
-  ...["src/config.ts", "src/config", "src/operations", "src/work", "db", "src/schema.ts"],
-  ...["src/work/within.ts", "src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts"],
+  ...["src/config.ts", "src/config", "src/operations", "src/waits", "src/work", "db", "src/schema.ts"],
 ];
 
 /** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
@@ -26,22 +25,12 @@ const ARROWS = {
   // The release process reads its database's address without a configuration.
   "src/config/secret-files.ts": ["src/failure.ts"],
   "src/config.ts": ["src/failure.ts", "src/config", "src/config/secret-files.ts"],
-  "src/operations": [
-    ...["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "src/work/within.ts"],
-    ...["src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts", "db"],
-  ],
+  "src/operations": ["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "src/waits", "db"],
+  // The waits between attempts, and for a store or a collector, are counted in the same way everywhere.
+  "src/waits": [],
   "src/work": ["src/failure.ts", "src/operations", "db"],
-  // What waits for a store or a collector is bounded, too.
-  "src/work/within.ts": [],
-  // The waits between attempts are counted in the same way everywhere.
-  "src/work/backoff.ts": [],
-  "src/work/repeated.ts": ["src/work/backoff.ts"],
-  "src/work/retries.ts": ["src/work/backoff.ts"],
-  db: [
-    ...["src/version.ts", "src/failure.ts", "src/config/secret-files.ts"],
-    ...["src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts"],
-  ],
-  "src/stores.ts": ["src/config.ts", "src/operations", "src/work/within.ts", "db"],
+  db: ["src/version.ts", "src/failure.ts", "src/config/secret-files.ts", "src/waits"],
+  "src/stores.ts": ["src/config.ts", "src/operations", "src/waits", "db"],
   "src/queues": ["base", "src/stores.ts"],
   "src/http": ["src/operations"],
   "src/upstream": ["base", "src/stores.ts"],
@@ -63,13 +52,18 @@ const ARROWS = {
     "src/inbox",
     "src/events",
   ],
-  // The files beside these folders: what a call is, and which route answers it.
+  // Which route answers what.
   "src/api": [
-    ...["base", "src/kinds", "src/context.ts", "src/http", "src/mirror", "src/events"],
+    ...["base", "src/kinds", "src/context.ts", "src/http", "src/mirror", "src/events", "src/api/call"],
     ...["src/api/callers", "src/api/dialect", "src/api/streams", "src/api/description"],
     ...["src/api/rest", "src/api/graphql", "src/api/feed", "src/api/forward", "src/api/edge"],
   ],
-  "src/api/dialect": ["base", "src/kinds", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api"],
+  "src/api/dialect": ["base", "src/kinds", "src/context.ts", "src/http", "src/upstream", "src/mirror"],
+  // What a call is, to whichever door it comes.
+  "src/api/call": [
+    ...["base", "src/kinds", "src/context.ts", "src/http", "src/mirror"],
+    ...["src/api/callers", "src/api/dialect", "src/api/forward"],
+  ],
   // What a caller has registered ends with their rights.
   "src/api/callers": [
     "base",
@@ -81,34 +75,34 @@ const ARROWS = {
     "src/events",
     "src/api/dialect",
   ],
-  "src/api/record": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
+  "src/api/record": ["base", "src/context.ts", "src/upstream", "src/api/call", "src/api/callers", "src/api/dialect"],
   // How writes are sent and stored, for REST, mutations and forwarded writes.
   "src/api/writes": [
     ...["base", "src/kinds", "src/upstream", "src/mirror"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record"],
+    ...["src/api/call", "src/api/callers", "src/api/dialect", "src/api/record"],
   ],
   "src/api/forward": [
     ...["base", "src/kinds", "src/context.ts", "src/http", "src/upstream", "src/mirror"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes"],
+    ...["src/api/call", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes"],
   ],
-  "src/api/streams": ["base", "src/http", "src/api", "src/api/callers"],
+  "src/api/streams": ["base", "src/http", "src/events", "src/api/call", "src/api/callers"],
   "src/api/rest": [
     ...["base", "src/kinds", "src/http", "src/upstream", "src/mirror", "src/events"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward"],
+    ...["src/api/call", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward"],
   ],
   "src/api/graphql": [
-    ...["base", "src/kinds", "src/http", "src/upstream", "src/mirror", "src/events", "src/api", "src/api/callers"],
+    ...["base", "src/kinds", "src/http", "src/upstream", "src/mirror", "src/events", "src/api/call", "src/api/callers"],
     ...["src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward", "src/api/streams"],
   ],
   "src/api/feed": [
     ...["base", "src/kinds", "src/http", "src/mirror", "src/events"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/streams"],
+    ...["src/api/call", "src/api/callers", "src/api/dialect", "src/api/streams"],
   ],
   "src/api/edge": [
     ...["base", "src/context.ts", "src/http", "src/upstream"],
-    ...["src/api", "src/api/dialect", "src/api/forward", "src/api/graphql"],
+    ...["src/api/call", "src/api/dialect", "src/api/forward", "src/api/graphql"],
   ],
-  "src/api/description": ["base", "src/http", "src/api", "src/api/dialect", "src/api/rest", "src/api/graphql"],
+  "src/api/description": ["base", "src/http", "src/api/call", "src/api/dialect", "src/api/rest", "src/api/graphql"],
   "src/health": ["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/sync"],
   "src/operator": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
@@ -120,7 +114,7 @@ const ARROWS = {
   ],
   "src/cli": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/mirror"],
-    ...["src/inbox", "src/events", "src/sync", "src/api", "src/api/callers", "src/api/record", "src/health"],
+    ...["src/inbox", "src/events", "src/sync", "src/api/call", "src/api/callers", "src/api/record", "src/health"],
   ],
   workers: [
     ...["base", "src/context.ts", "src/queues", "src/upstream"],
@@ -129,14 +123,15 @@ const ARROWS = {
   // Operators ask for commands on the operator's page, and this worker runs them as a terminal does.
   "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],
   "src/cli/asked.ts": ["base", "src/context.ts", "src/queues", "src/cli"],
-  "scripts/generate": ["src/config", "src/api/rest", "src/api/description", "src/schema.ts", "db"],
+  "scripts/generate": ["src/config", "src/api", "src/api/description", "src/schema.ts", "db"],
   scripts: [],
   bench: ["*"],
   test: ["*"],
 };
 
 /**
- * Every import that the table does not allow, and every circle, in words. `files`: texts by path. Pure.
+ * Every import that the table does not allow, and every circle of files or folders, in words. Pure.
+ * `files`: texts by path.
  * @param {ReadonlyMap<string, string>} files
  */
 export function faultyImports(files) {
@@ -144,7 +139,9 @@ export function faultyImports(files) {
   const wrong = [...graph].flatMap(([from, imports]) =>
     imports.filter((to) => !isAllowed(from, to)).map((to) => `${from} must not import ${to}`),
   );
-  return [...wrong, ...circles(graph).map((circle) => `A circle: ${circle.join(" → ")}`)];
+  const knots = circles(graph).map((circle) => `A circle: ${circle.join(" → ")}`);
+  const rooms = circles(foldersOf(graph)).map((circle) => `A circle of folders: ${circle.join(" → ")}`);
+  return [...wrong, ...knots, ...rooms];
 }
 
 /**
@@ -168,6 +165,29 @@ export function unusedArrows(files) {
  */
 function graphOf(files) {
   return new Map([...files].map(([path, text]) => [path, [...new Set(importsOf(path, text))]]));
+}
+
+/**
+ * The imports between folders. A file beside the folders of `src` stands for itself.
+ * @param {Graph} files
+ * @returns {Graph}
+ */
+function foldersOf(files) {
+  /** @type {(path: string) => string} */
+  const folderOf = (path) => (posix.dirname(path) === "src" ? path : posix.dirname(path));
+  /** @type {Graph} */
+  const folders = new Map();
+  for (const [from, imports] of files) {
+    // Tests and benchmarks are no rooms.
+    if (!/^(src|db|workers|scripts)\//.test(from)) continue;
+    const own = folderOf(from);
+    const others = imports.filter((to) => files.has(to)).map(folderOf);
+    folders.set(
+      own,
+      [...new Set([...(folders.get(own) ?? []), ...others])].filter((to) => to !== own),
+    );
+  }
+  return folders;
 }
 
 /**

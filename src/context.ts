@@ -3,8 +3,8 @@ import { JobReads } from "./mirror/read/job-reads.ts";
 import { closeQueues, openQueues, type Queues } from "./queues/queues.ts";
 import { openStores, type StoreOptions, type Stores } from "./stores.ts";
 import { openUpstream } from "./upstream/client/client.ts";
-import type { Upstream } from "./upstream/client/upstream.ts";
 import { upstreamOfEdge } from "./upstream/client/upstream-of-edge.ts";
+import type { Upstream } from "./upstream/protocol/upstream.ts";
 
 /** The open resources that functions are passed. Each function names in its type the part that it uses. */
 export interface Context extends Local {

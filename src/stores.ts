@@ -6,7 +6,7 @@ import { Metrics } from "./operations/metrics.ts";
 import { openTracing } from "./operations/open-tracing.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
 import { type Tracing, UNTRACED } from "./operations/tracing.ts";
-import { within } from "./work/within.ts";
+import { within } from "./waits/within.ts";
 
 /** What a process needs to use Postgres and Redis. `Context` adds the queues and upstream, which are built on it. */
 export interface Stores {

@@ -1,8 +1,8 @@
 import type { Worker } from "bullmq";
 import type { RefreshJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
-import { DeliveriesFirst } from "../src/sync/give-way.ts";
 import { REFRESHES_AT_ONCE, Refreshes } from "../src/sync/refresh/refresh.ts";
+import { DeliveriesFirst } from "../src/sync/turns/give-way.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Reads single resources again. It waits while many deliveries are pending. */

@@ -2,9 +2,9 @@ import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq
 import type { Context } from "../src/context.ts";
 import { reasonOf, withoutContents } from "../src/failure.ts";
 import { type CredentialWait, classifyFailure } from "../src/sync/problems/causes.ts";
-import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
-import { afterAskedMs, waitAfterMs } from "../src/work/backoff.ts";
-import { RETRIES } from "../src/work/retries.ts";
+import { CredentialRejectedError } from "../src/upstream/protocol/errors.ts";
+import { afterAskedMs, waitAfterMs } from "../src/waits/backoff.ts";
+import { RETRIES } from "../src/waits/retries.ts";
 
 /** What BullMQ should do with a job after an error. */
 type Verdict =

@@ -6,7 +6,7 @@ import { guardSchema } from "../src/operations/schema-guard.ts";
 import { openShutdown } from "../src/operations/shutdown.ts";
 import { QueueUnavailableError } from "../src/queues/queues.ts";
 import { upsertSchedules } from "../src/sync/schedules.ts";
-import { waitUnlessAborted } from "../src/work/repeated.ts";
+import { waitUnlessAborted } from "../src/waits/repeated.ts";
 
 /** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
 const UPKEEP_MS = 2_000;

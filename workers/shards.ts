@@ -2,7 +2,7 @@ import type { Worker } from "bullmq";
 import type { Shard, ShardedTask } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { sweep } from "../src/sync/catch-up/sweep.ts";
-import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
+import { checkDeliveries } from "../src/sync/hook-deliveries/missed.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Few, so that all workers have some; each holds a connection. */

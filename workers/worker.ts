@@ -3,7 +3,7 @@ import type { Context } from "../src/context.ts";
 import { levelOf } from "../src/failure.ts";
 import type { RedisClient } from "../src/operations/redis.ts";
 import type { BurstJob, DeliveryJob, RepositoryJob } from "../src/queues/jobs.ts";
-import { MOST_TAKEOVERS } from "../src/work/retries.ts";
+import { MOST_TAKEOVERS } from "../src/waits/retries.ts";
 import { backoffMs, isWaiting, withRetryPolicy } from "./retry-policy.ts";
 
 /** What every worker is opened with. */

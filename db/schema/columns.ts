@@ -11,7 +11,7 @@ export const tsvector = customType<{ data: string }>({ dataType: () => "tsvector
 /** What every mirrored row carries beside the resource's own columns. */
 export const observed = {
   /**
-   * Everything upstream sent, as a template: see `src/mirror/documents.ts`. JSON as its text, in upstream's own
+   * Everything upstream sent, as a template: see `src/mirror/documents/documents.ts`. JSON as its text, in upstream's own
    * order of keys; unlike jsonb it accepts `\u0000` and lone surrogates, which upstream does send.
    */
   document: json().notNull(),

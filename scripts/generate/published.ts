@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Published, wholePath } from "../../src/api/description/published.ts";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { REST_OPERATIONS } from "../../src/api/operations.ts";
 
 // Writes `published.json`: the service's published description of the operations that we serve, as OpenAPI 3.1. The
 // rest of its 12 MB is left out. Run it after a route was added, or @octokit/openapi was updated:

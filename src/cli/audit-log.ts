@@ -1,9 +1,9 @@
 import type { Context } from "../context.ts";
 import { type ListedAct, listActs } from "../work/audit-log.ts";
-import type { Command, Given } from "./command.ts";
-import { LIMIT, readLimit, readSince } from "./listing.ts";
-import { openInstance } from "./open-instance.ts";
-import { type Output, plain, spanOf, styled, tableLines } from "./output.ts";
+import type { Command, Given } from "./terminal/command.ts";
+import { LIMIT, readLimit, readSince } from "./terminal/listing.ts";
+import { openInstance } from "./terminal/open-instance.ts";
+import { type Output, plain, spanOf, styled, tableLines } from "./terminal/output.ts";
 
 export const auditLog: Command = {
   name: "audit-log",

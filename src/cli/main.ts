@@ -11,8 +11,8 @@ import {
   listOf,
   parseArguments,
   UsageError,
-} from "./command.ts";
-import { type OutputStreams, openOutput } from "./output.ts";
+} from "./terminal/command.ts";
+import { type OutputStreams, openOutput } from "./terminal/output.ts";
 
 /** The commands, in the order in which a new user needs them. Each is loaded only when it runs. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
@@ -32,7 +32,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> 
   token: async () => (await import("./token.ts")).token,
   "audit-log": async () => (await import("./audit-log.ts")).auditLog,
   writes: async () => (await import("./writes.ts")).writes,
-  migrate: async () => (await import("./migrate.ts")).migrate,
+  migrate: async () => (await import("./up/migrate.ts")).migrate,
   doctor: async () => (await import("./doctor/doctor.ts")).doctor,
 };
 
@@ -46,7 +46,7 @@ export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, stre
   } catch (error) {
     if (env.TAIN_DEBUG) streams.stderr.write(`${inspect(error)}\n`);
     // Loaded only on an error, so that a normal start does not wait for it.
-    const { sentenceOf } = await import("./sentence.ts");
+    const { sentenceOf } = await import("./terminal/sentence.ts");
     streams.stderr.write(`tain: ${sentenceOf(error, env)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
@@ -111,7 +111,7 @@ async function noteCommand(
 ): Promise<void> {
   const [{ noteAct }, { openInstance }, recorded] = await Promise.all([
     import("../work/audit-log.ts"),
-    import("./open-instance.ts"),
+    import("./terminal/open-instance.ts"),
     import("./recorded.ts"),
   ]);
   try {

@@ -3,10 +3,10 @@ import { type Spender, spenders } from "../api/callers/spenders.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
-import { type Command, type Given, listOf } from "./command.ts";
-import { LIMIT, readLimit } from "./listing.ts";
-import { openInstance } from "./open-instance.ts";
-import { grouped, type Output, plain, spanOf, styled, tableLines } from "./output.ts";
+import { type Command, type Given, listOf } from "./terminal/command.ts";
+import { LIMIT, readLimit } from "./terminal/listing.ts";
+import { openInstance } from "./terminal/open-instance.ts";
+import { grouped, type Output, plain, spanOf, styled, tableLines } from "./terminal/output.ts";
 
 export const quota: Command = {
   name: "quota",

@@ -1,7 +1,7 @@
 import { userInfo } from "node:os";
 import { beginsAsOurs } from "../api/callers/caller.ts";
 import type { AuditActor } from "../work/audit-log.ts";
-import type { Command, Within } from "./command.ts";
+import type { Command, Within } from "./terminal/command.ts";
 
 /** Commands that change nothing and give no secret away, and those that run before there is a database. */
 const UNRECORDED: ReadonlySet<string> = new Set([

@@ -1,13 +1,13 @@
-import { askReplicas } from "../api/replicas.ts";
+import { askReplicas } from "../api/call/replicas.ts";
 import type { Context } from "../context.ts";
 import { forecast } from "../health/forecast.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
-import type { Command, Given } from "./command.ts";
-import { openInstance } from "./open-instance.ts";
-import { grouped, type Output, spanOf, styled, tableLines } from "./output.ts";
 import { quotaText } from "./quota.ts";
 import { type BackfillPace, loadPaces } from "./repositories/backfill-pace.ts";
+import type { Command, Given } from "./terminal/command.ts";
+import { openInstance } from "./terminal/open-instance.ts";
+import { grouped, type Output, spanOf, styled, tableLines } from "./terminal/output.ts";
 
 export const status: Command = {
   name: "status",

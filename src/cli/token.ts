@@ -14,11 +14,11 @@ import type { Context } from "../context.ts";
 import { findUser, findUserByLogin } from "../mirror/read/users.ts";
 import { fetchAndStoreViewer } from "../sync/following/viewer.ts";
 import { noteAct } from "../work/audit-log.ts";
-import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
-import { openInstance } from "./open-instance.ts";
-import { counted, type Output, spanOf, styled, tableLines } from "./output.ts";
 import { commandActor } from "./recorded.ts";
-import { findMatches, readPatterns } from "./repositories/patterns.ts";
+import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./terminal/command.ts";
+import { openInstance } from "./terminal/open-instance.ts";
+import { counted, type Output, spanOf, styled, tableLines } from "./terminal/output.ts";
+import { findMatches, readPatterns } from "./terminal/patterns.ts";
 
 const create: Command = {
   name: "token create",

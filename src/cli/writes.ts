@@ -1,10 +1,10 @@
 import { type ListedWrite, listWrites } from "../api/record/writes.ts";
 import type { Context } from "../context.ts";
-import type { Command, CommandGroup, Given } from "./command.ts";
-import { LIMIT, readLimit, readSince } from "./listing.ts";
-import { openInstance } from "./open-instance.ts";
-import { type Output, plain, spanOf, styled, tableLines } from "./output.ts";
-import { readNames } from "./repositories/patterns.ts";
+import type { Command, CommandGroup, Given } from "./terminal/command.ts";
+import { LIMIT, readLimit, readSince } from "./terminal/listing.ts";
+import { openInstance } from "./terminal/open-instance.ts";
+import { type Output, plain, spanOf, styled, tableLines } from "./terminal/output.ts";
+import { readNames } from "./terminal/patterns.ts";
 
 const list: Command = {
   name: "writes list",

@@ -1,7 +1,7 @@
 import type { Queries } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { lookUntil } from "../work/repeated.ts";
-import { RETRIES } from "../work/retries.ts";
+import { lookUntil } from "../waits/repeated.ts";
+import { RETRIES } from "../waits/retries.ts";
 import { PLACING } from "./log.ts";
 
 /** At most this many events are counted. With more, the locks are asked instead. */

@@ -92,7 +92,7 @@ export class TargetClient {
 type Agents = Record<"checked" | "unchecked", Dispatcher>;
 
 /**
- * Loaded with the first request, as in `src/upstream/client/transport.ts`: most processes send targets nothing. Behind a
+ * Loaded with the first request, as in `src/upstream/protocol/transport.ts`: most processes send targets nothing. Behind a
  * proxy, it looks up names and judges where they lead. Bare addresses are judged here as well.
  */
 async function openAgents(

@@ -4,8 +4,8 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { traceHeaders } from "../operations/tracing.ts";
 import { targets } from "../schema.ts";
-import { waitAfterMs } from "../work/backoff.ts";
-import { RETRIES } from "../work/retries.ts";
+import { waitAfterMs } from "../waits/backoff.ts";
+import { RETRIES } from "../waits/retries.ts";
 import { releaseAsk, takeAsk } from "./asks.ts";
 import {
   type HeldCursor,

@@ -4,7 +4,7 @@ import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { isBug, reasonOf } from "../failure.ts";
 import { redisSetting, serverOf } from "../operations/redis.ts";
-import { within } from "../work/within.ts";
+import { within } from "../waits/within.ts";
 
 /** Most probing programs wait no longer than this. */
 const CHECK_TIMEOUT_MS = 2_000;

@@ -9,9 +9,9 @@ import { levelOf, reasonOf } from "../failure.ts";
 import { type Fields, objectOf, wholeOf } from "../json.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { enqueueBursts, enqueueInbox } from "../queues/queues.ts";
+import { within } from "../waits/within.ts";
 import { Batches } from "../work/batches.ts";
 import { Rounds } from "../work/gather.ts";
-import { within } from "../work/within.ts";
 import type { RedisDisk } from "./redis-disk.ts";
 
 /** The value of `deliveries.hook_id` for deliveries that we made ourselves, of changes that no webhook reported. */

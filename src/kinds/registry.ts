@@ -1,10 +1,10 @@
 import { checkRun } from "./check-run/kind.ts";
 import { checkSuite } from "./check-suite/kind.ts";
+import type { Kind, Resource, ResourceEvents } from "./contract/kind.ts";
 import { deployment } from "./deployment/kind.ts";
 import { deploymentStatus } from "./deployment-status/kind.ts";
 import { issue } from "./issue/kind.ts";
 import { issueComment } from "./issue-comment/kind.ts";
-import type { Kind, Resource, ResourceEvents } from "./kind.ts";
 import { label } from "./label/kind.ts";
 import { milestone } from "./milestone/kind.ts";
 import { pullRequest } from "./pull-request/kind.ts";

@@ -2,9 +2,9 @@ import { type ChainableCommander, Cluster, Redis, type RedisOptions } from "iore
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
 import { codeOf, isMistake, reasonOf } from "../failure.ts";
-import { waitAfterMs } from "../work/backoff.ts";
-import { RETRIES } from "../work/retries.ts";
-import { within } from "../work/within.ts";
+import { waitAfterMs } from "../waits/backoff.ts";
+import { RETRIES } from "../waits/retries.ts";
+import { within } from "../waits/within.ts";
 import type { Logger } from "./log.ts";
 import { refusalOf } from "./redis-refusal.ts";
 

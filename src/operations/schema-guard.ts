@@ -1,8 +1,8 @@
 import type { Queries } from "../../db/database.ts";
 import { type SchemaFit, schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
-import { waitUnlessAborted } from "../work/repeated.ts";
-import { within } from "../work/within.ts";
+import { waitUnlessAborted } from "../waits/repeated.ts";
+import { within } from "../waits/within.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
 import type { Shutdown } from "./shutdown.ts";

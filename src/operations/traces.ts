@@ -22,7 +22,7 @@ import {
   type SpanExporter,
 } from "@opentelemetry/sdk-trace-base";
 import { VERSION } from "../version.ts";
-import { within } from "../work/within.ts";
+import { within } from "../waits/within.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
 import { type About, type Run, SILENT, type TracedSpan, type Tracing } from "./tracing.ts";

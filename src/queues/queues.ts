@@ -2,7 +2,7 @@ import { type JobsOptions, Queue } from "bullmq";
 import { isMistake, levelOf, reasonOf } from "../failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
-import { JOB_ATTEMPTS } from "../work/retries.ts";
+import { JOB_ATTEMPTS } from "../waits/retries.ts";
 import {
   BURST_SIZE,
   type BurstJob,
@@ -59,7 +59,7 @@ const KEPT: JobsOptions = {
   removeOnFail: { count: 10_000, age: 7 * DAY_S },
 };
 
-/** How often a job is tried is said in `src/work/retries.ts`, and how the waits grow. */
+/** How often a job is tried is said in `src/waits/retries.ts`, and how the waits grow. */
 const tried = (key: keyof Queues): JobsOptions => ({ attempts: JOB_ATTEMPTS[key], backoff: { type: "capped" } });
 
 const OPTIONS: Readonly<Record<keyof Queues, JobsOptions>> = {

@@ -7,15 +7,15 @@ import { randomBytes } from "node:crypto";
 import { totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
-import type { AppInput } from "./apps.ts";
-import { SettableClock } from "./clock.ts";
-import { generateWorld } from "./generate.ts";
-import type { CodeSizes } from "./generate-code.ts";
-import { loadHistory } from "./histories.ts";
-import { trusted } from "./json.ts";
-import type { QuotaLimits } from "./quota.ts";
+import { generateWorld } from "./generate/generate.ts";
+import type { CodeSizes } from "./generate/generate-code.ts";
+import { loadHistory } from "./generate/histories.ts";
+import type { QuotaLimits } from "./quota/quota.ts";
 import { openSimulator } from "./simulator.ts";
-import { World } from "./world.ts";
+import type { AppInput } from "./world/apps.ts";
+import { SettableClock } from "./world/clock.ts";
+import { trusted } from "./world/json.ts";
+import { World } from "./world/world.ts";
 
 const USAGE = `Usage: node src/simulator/main.ts [options]     (each option also as SIMULATOR_<NAME> in the environment)
   --port N            default: any free port

@@ -3,22 +3,22 @@
  * interfaces, its webhooks, its limits, its faults. It imports nothing of the mirror it is used to test.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { accessOf, NO_ACCESS } from "./access.ts";
-import { type AppInput, Apps } from "./apps.ts";
-import { type Clock, SettableClock } from "./clock.ts";
-import { Control } from "./control.ts";
-import { type FaultSettings, Faults } from "./faults.ts";
-import { HttpApi } from "./http-api.ts";
+import { Control } from "./control/control.ts";
+import type { Simulator } from "./control/running.ts";
+import { type FaultSettings, Faults } from "./faults/faults.ts";
 import { type BuildOptions, type Builds, startBuilds } from "./live/builds.ts";
 import { type Live, startLive } from "./live/live.ts";
-import { Manifests } from "./manifests.ts";
-import { Meter } from "./meter.ts";
-import { Quota, type QuotaOptions } from "./quota.ts";
+import { Meter } from "./quota/meter.ts";
+import { Quota, type QuotaOptions } from "./quota/quota.ts";
 import type { Service } from "./rest/call.ts";
-import type { Simulator } from "./running.ts";
-import { type TokenInput, Tokens } from "./tokens.ts";
+import { HttpApi } from "./service/http-api.ts";
 import { type WebhookOptions, Webhooks } from "./webhooks/webhooks.ts";
-import { World, type WorldOptions } from "./world.ts";
+import { accessOf, NO_ACCESS } from "./world/access.ts";
+import { type AppInput, Apps } from "./world/apps.ts";
+import { type Clock, SettableClock } from "./world/clock.ts";
+import { Manifests } from "./world/manifests.ts";
+import { type TokenInput, Tokens } from "./world/tokens.ts";
+import { World, type WorldOptions } from "./world/world.ts";
 
 export interface SimulatorOptions {
   /** 0 (the default): any free port. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { User } from "../../src/simulator/records.ts";
+import type { User } from "../../src/simulator/world/records.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { GIVEN, mintTokens } from "./app-tokens.ts";

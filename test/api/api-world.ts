@@ -1,6 +1,6 @@
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { Context } from "../../src/context.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";

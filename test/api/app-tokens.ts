@@ -1,4 +1,4 @@
-import type { Permissions } from "../../src/simulator/permissions.ts";
+import type { Permissions } from "../../src/simulator/world/permissions.ts";
 import type { ApiWorld } from "./api-world.ts";
 
 interface Grant {

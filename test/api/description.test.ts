@@ -4,7 +4,7 @@ import { extractPublished, publishedText } from "../../scripts/generate/publishe
 import { inline } from "../../src/api/description/prose.ts";
 import { wholePath } from "../../src/api/description/published.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { REST_OPERATIONS } from "../../src/api/operations.ts";
 import { escapedHtml } from "../../src/http/html.ts";
 import { json } from "../../src/http/reply.ts";
 import { Router } from "../../src/http/server.ts";

@@ -1,6 +1,6 @@
 import { buildSchema, getVariableValues, type OperationDefinitionNode, parse } from "graphql";
 import { expect, test } from "vitest";
-import { Documents, Plans } from "../../src/api/graphql/documents.ts";
+import { Documents, Plans } from "../../src/api/graphql/documents/documents.ts";
 
 const schema = buildSchema(`
   type Query { node: Node }

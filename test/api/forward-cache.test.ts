@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository, setVisibility } from "../../src/simulator/changes/repositories.ts";
-import type { Repository } from "../../src/simulator/records.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
 import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";

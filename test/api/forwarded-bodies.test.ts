@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request as requestRaw, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rebasedBytes } from "../../src/api/forward/body.ts";
+import { rebasedBytes } from "../../src/api/forward/cache/body.ts";
 import { forward } from "../../src/api/forward/forwarding.ts";
 import { parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";

@@ -5,7 +5,7 @@ import type { ForwardOwn } from "../../src/api/callers/permissions.ts";
 import { writeForwarder } from "../../src/api/forward/forwarded-writes.ts";
 import { listWrites } from "../../src/api/record/writes.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
-import type { Issue } from "../../src/simulator/records.ts";
+import type { Issue } from "../../src/simulator/world/records.ts";
 import { type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";

@@ -1,6 +1,6 @@
 import { buildSchema, getOperationAST, getVariableValues, parse } from "graphql";
 import { expect, test } from "vitest";
-import { Plans } from "../../src/api/graphql/documents.ts";
+import { Plans } from "../../src/api/graphql/documents/documents.ts";
 import { executePlan } from "../../src/api/graphql/run/execution.ts";
 import { Pace } from "../../src/work/pace.ts";
 

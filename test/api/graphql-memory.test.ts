@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { Fields } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { store } from "../support/mirrored.ts";

@@ -5,7 +5,7 @@ import { ForwardedAnswers } from "../../src/api/forward/cache/forwarded-answers.
 import { WriteRecord } from "../../src/api/record/write-record.ts";
 import { readNow } from "../../src/api/writes/read-back.ts";
 import { openLog } from "../../src/operations/log.ts";
-import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
+import { UpstreamUnavailableError } from "../../src/upstream/protocol/errors.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 
 // The API answers without what it could not look up or store. An outage explains that, and a mistake of ours does not.

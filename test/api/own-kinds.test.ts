@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Permission } from "../../src/api/callers/permissions.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { EACH_GIVEN, GIVEN, type Given } from "./app-tokens.ts";
 import { pathOf, type Target, targetOf } from "./targets.ts";

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Fields, Json } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { type Answered, type Asking, askAt } from "../support/asking.ts";

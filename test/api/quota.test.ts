@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Caller } from "../../src/api/callers/permissions.ts";
 import { wholeSight } from "../../src/api/callers/permissions.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
-import { CODE_RIGHTS } from "../../src/kinds/rights.ts";
+import { CODE_RIGHTS } from "../../src/kinds/contract/rights.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";

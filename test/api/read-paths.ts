@@ -1,4 +1,4 @@
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import type { Fields } from "../../src/json.ts";
 import type { ApiWorld } from "./api-world.ts";
 

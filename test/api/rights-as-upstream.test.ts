@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
-import type { TokenInput } from "../../src/simulator/tokens.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
+import type { TokenInput } from "../../src/simulator/world/tokens.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { EACH_GIVEN, GIVEN } from "./app-tokens.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { EACH_GIVEN, GIVEN, type Given, isGiven as has, mintTokens } from "./app-tokens.ts";
 import { pathOf, type Target, targetOf } from "./targets.ts";

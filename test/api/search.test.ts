@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import type { Issue } from "../../src/simulator/records.ts";
+import type { Issue } from "../../src/simulator/world/records.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const SEARCHES = Number(process.env.SEARCH_SEEDS ?? 120);

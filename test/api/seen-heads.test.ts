@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Repository } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 

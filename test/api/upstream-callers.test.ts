@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 

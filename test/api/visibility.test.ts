@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import { storeTransfer } from "../../src/mirror/store/transfers.ts";
 import type { Answered } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";

@@ -2,7 +2,7 @@
  * Writes beside reads: one that shows their effect before upstream's answer arrives, and one that does not show it yet.
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import type { SettableClock } from "../../src/simulator/clock.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { fetchAndStorePage } from "../../src/sync/reads/pages.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
-import type { PullIssue, Repository } from "../../src/simulator/records.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
 import { type Answered, askAt, rebased } from "../support/asking.ts";
 import { compare } from "../support/comparison.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { sql } from "../../db/sql.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { askAt } from "../support/asking.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
-import type { App } from "../../src/simulator/apps.ts";
+import type { App } from "../../src/simulator/world/apps.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { mutate } from "../../src/simulator/mutations.ts";
-import { callerOf } from "../../src/simulator/quota.ts";
+import { mutate } from "../../src/simulator/control/mutations.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { callerOf } from "../../src/simulator/quota/quota.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";

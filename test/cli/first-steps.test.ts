@@ -6,7 +6,7 @@ import { parseEnv } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withSettings } from "../../src/cli/init/settings-file.ts";
 import { parseConfig } from "../../src/config.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { Run } from "./tain.ts";

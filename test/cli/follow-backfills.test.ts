@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
-import { openOutput } from "../../src/cli/output.ts";
 import { followBackfills } from "../../src/cli/repositories/follow-backfills.ts";
+import { openOutput } from "../../src/cli/terminal/output.ts";
 import { openWorld } from "../support/world.ts";
 
 const unheard = { write: () => {} };

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type Instance, readInstance, writeInstance } from "../../src/cli/instance.ts";
+import { type Instance, readInstance, writeInstance } from "../../src/cli/terminal/instance.ts";
 import { inherited } from "../support/config.ts";
 import { Run } from "./tain.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { askAt } from "../support/asking.ts";
 import { eventually } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { Instance } from "../../src/cli/instance.ts";
+import type { Instance } from "../../src/cli/terminal/instance.ts";
 import type { Status } from "../../src/health/status.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
 import { inherited } from "../support/config.ts";

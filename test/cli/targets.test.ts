@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { withInstallation } from "../../src/events/request.ts";
 import { type Answered, listSent } from "../../src/events/sent.ts";
 import { VIEWS } from "../../src/operator/views.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openTargetServer } from "../events/target-server.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
 import { until } from "../support/patience.ts";

@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { type Command, chooseAction, listOf, parseArguments, UsageError } from "../../src/cli/command.ts";
 import { deliveries } from "../../src/cli/deliveries/deliveries.ts";
-import { completed, type Instance } from "../../src/cli/instance.ts";
-import { counted, openOutput, spanOf, tableLines } from "../../src/cli/output.ts";
 import { paceBetween, paceLine } from "../../src/cli/repositories/backfill-pace.ts";
-import { readNames, readPatterns } from "../../src/cli/repositories/patterns.ts";
+import { type Command, chooseAction, listOf, parseArguments, UsageError } from "../../src/cli/terminal/command.ts";
+import { completed, type Instance } from "../../src/cli/terminal/instance.ts";
+import { counted, openOutput, spanOf, tableLines } from "../../src/cli/terminal/output.ts";
+import { readNames, readPatterns } from "../../src/cli/terminal/patterns.ts";
 import { token } from "../../src/cli/token.ts";
 import { writes } from "../../src/cli/writes.ts";
 import { inherited } from "../support/config.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { askAt } from "../support/asking.ts";
 import { openWorld } from "../support/world.ts";
 import { tainOn, tainProcessOn } from "./tain-on.ts";

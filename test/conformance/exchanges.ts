@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type Fields, isObject, type Json } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { joinObserved, type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import { findRecording } from "../support/recording.ts";
 

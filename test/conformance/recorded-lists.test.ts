@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { type Fields, isObject, type Json } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
 import { askAt } from "../support/asking.ts";

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import type { ServedOperation } from "../../src/api/operation.ts";
-import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/rest/operations.ts";
+import type { ServedOperation } from "../../src/api/call/operation.ts";
+import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/operations.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { addAsset } from "../../src/simulator/changes/releases.ts";
-import { addCode } from "../../src/simulator/generate-code.ts";
-import { loadHistory } from "../../src/simulator/histories.ts";
-import { isPull } from "../../src/simulator/world.ts";
+import { addCode } from "../../src/simulator/generate/generate-code.ts";
+import { loadHistory } from "../../src/simulator/generate/histories.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
 import { mirrorParts } from "../support/mirrored.ts";

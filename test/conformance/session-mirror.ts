@@ -1,9 +1,9 @@
 import { sql } from "../../db/sql.ts";
+import type { ServedOperation } from "../../src/api/call/operation.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import type { ServedOperation } from "../../src/api/operation.ts";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/operations.ts";
 import { type Fields, type Json, objectOf } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe } from "../../src/mirror/store/observation.ts";
 import { type Answered, askAt } from "../support/asking.ts";

@@ -1,4 +1,4 @@
-import { PART_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { PART_OPERATIONS } from "../../src/api/operations.ts";
 import type { Exchange } from "./exchanges.ts";
 import { isServed, patternOf } from "./session-mirror.ts";
 

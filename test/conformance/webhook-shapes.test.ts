@@ -1,7 +1,7 @@
 import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
-import { FOLLOWED_EVENTS, mismatch } from "../../src/sync/deliveries/read.ts";
+import { FOLLOWED_EVENTS, mismatch } from "../../src/sync/events/read.ts";
 import { tellingsOf } from "../../src/sync/found/tellings.ts";
 
 const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>

@@ -9,7 +9,7 @@ import { Replicas } from "../../db/replicas.ts";
 import { sql } from "../../db/sql.ts";
 import { createTarget } from "../../src/events/target.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { FeedReader } from "../events/feed-reader.ts";
 import { openTargetServer } from "../events/target-server.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";

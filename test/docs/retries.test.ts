@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { REPLICA_LAG_MS } from "../../src/mirror/store/merge-rule.ts";
 import { QUEUE_KEYS, QUEUE_NAMES } from "../../src/queues/queues.ts";
-import type { Backoff, Limits } from "../../src/work/backoff.ts";
-import { JOB_ATTEMPTS, RETRIES } from "../../src/work/retries.ts";
+import type { Backoff, Limits } from "../../src/waits/backoff.ts";
+import { JOB_ATTEMPTS, RETRIES } from "../../src/waits/retries.ts";
 import { readPage } from "./markdown.ts";
 
 /** The rows of the page's table whose head begins so. */

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { connectTo } from "../support/database.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { type Block, blocksOf, readPage } from "./markdown.ts";

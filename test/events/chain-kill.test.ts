@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { doWhatIsDue, follow, OF_CHAIN, openFollower, tokenOfFollower } from "../support/chain.ts";
 import { compare } from "../support/comparison.ts";

@@ -1,5 +1,5 @@
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { repositoriesOf } from "../support/mirrored.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { type FeedAsking, FeedReader } from "./feed-reader.ts";

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createIssue } from "../../src/simulator/changes/issues.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { connectTo } from "../support/database.ts";
 import { openWorld } from "../support/world.ts";

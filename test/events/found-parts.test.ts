@@ -9,18 +9,18 @@ import {
   renameRepository,
   setVisibility,
 } from "../../src/simulator/changes/repositories.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { addCode } from "../../src/simulator/generate-code.ts";
-import type { PullIssue, Repository } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { addCode } from "../../src/simulator/generate/generate-code.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
-import { isPull } from "../../src/simulator/world.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { mismatch } from "../../src/sync/deliveries/read.ts";
+import { mismatch } from "../../src/sync/events/read.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tell } from "./tell.ts";

@@ -1,10 +1,10 @@
 /** Webhooks are lost in a stream of changes, and every change is heard of, once. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";

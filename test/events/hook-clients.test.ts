@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { listTargets } from "../../src/events/target.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { hasGh, openGh } from "../conformance/gh-runs.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { inherited } from "../support/config.ts";

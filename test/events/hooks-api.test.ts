@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { changeTarget, createTarget, findTarget, listTargets, removeTarget } from "../../src/events/target.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { answerSchema, problemsOf, readDescription, unknownFields } from "../simulator/openapi.ts";
 import { askAt } from "../support/asking.ts";
 import { until } from "../support/patience.ts";

@@ -7,7 +7,7 @@ import { apiTokenId, createApiToken, revokeApiTokens } from "../../src/api/calle
 import { EVENT_NAMES } from "../../src/events/event-names.ts";
 import { wakeDue } from "../../src/events/log.ts";
 import { findTarget, listTargets, removeTarget } from "../../src/events/target.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { tainOn } from "../cli/tain-on.ts";
 import { askAt } from "../support/asking.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

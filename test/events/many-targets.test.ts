@@ -12,7 +12,7 @@ import { migrate } from "../../db/migrate.ts";
 import { sql } from "../../db/sql.ts";
 import { createTarget, type Scope } from "../../src/events/target.ts";
 import { STORE_TIMEOUT_MS } from "../../src/inbox/inbox.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { LONG_TEST_MS, PATIENCE_MS } from "../support/bounds.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";

@@ -1,5 +1,5 @@
 import { createTarget, removeTarget, type TargetConfig } from "../../src/events/target.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { openTargetServer, type TargetServer } from "./target-server.ts";
 import { type ToldRepository, tell } from "./tell.ts";

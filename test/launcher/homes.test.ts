@@ -76,19 +76,19 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   [
     "figures of trying again",
     /\b(first|longest)\w*Ms: *[\d(A-Z]|\battempts: [1-9]|: Backoff = |\b[A-Z_]*(BACKOFF|RETRY|TRIES|ATTEMPTS|REPEATS|RECONNECT|AGAIN|LOOK)(_MS)? = [\d{]/,
-    ["src/work/retries.ts"],
+    ["src/waits/retries.ts"],
   ],
   // Redis computes one such wait by itself.
   [
     "waits that grow",
     /\b2 (\*\*|\^) \(|\bmin\(2 \* [#.\w]*_?ms\b|\bms \*= 2\b|ms = 2 \* |\bmin\([^)]*\b(tried|tries|attempts?|failures)\b/i,
-    ["src/work/backoff.ts", "src/upstream/quota/scripts.ts"],
+    ["src/waits/backoff.ts", "src/upstream/quota/scripts.ts"],
   ],
   // The second waits for an exit, and not for another attempt.
   [
     "waits that are awaited",
     /"(node:)?timers\/promises"|\bsetTimeout\(resolve\b|\bpromisify\(setTimeout\)/,
-    ["src/work/repeated.ts", "src/cli/up/up.ts"],
+    ["src/waits/repeated.ts", "src/cli/up/up.ts"],
   ],
 ];
 

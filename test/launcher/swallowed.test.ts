@@ -80,9 +80,9 @@ const allowed: Record<string, string[]> = {
     "Redis is closed whether it answers or not",
     "hosted servers forbid INFO; nothing is claimed of it",
   ],
-  "src/upstream/client/answer.ts": ["not JSON: undefined says so, and each caller decides"],
-  "src/upstream/client/graphql.ts": ["not JSON: null says so, and the status decides"],
-  "src/upstream/client/transport.ts": [
+  "src/upstream/protocol/answer.ts": ["not JSON: undefined says so, and each caller decides"],
+  "src/upstream/protocol/graphql.ts": ["not JSON: null says so, and the status decides"],
+  "src/upstream/protocol/transport.ts": [
     "the body's reader gets the same error",
     "the body's reader gets the same error",
   ],

@@ -1,7 +1,7 @@
 import { apiTokenId, createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts";
-import { type Access, NO_ACCESS } from "../../src/simulator/access.ts";
-import type { Permissions } from "../../src/simulator/permissions.ts";
-import type { TokenInput } from "../../src/simulator/tokens.ts";
+import { type Access, NO_ACCESS } from "../../src/simulator/world/access.ts";
+import type { Permissions } from "../../src/simulator/world/permissions.ts";
+import type { TokenInput } from "../../src/simulator/world/tokens.ts";
 import type { ApiWorld } from "../api/api-world.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import type { MarkKind, Place } from "./places.ts";

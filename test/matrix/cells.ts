@@ -1,4 +1,4 @@
-import type { Access } from "../../src/simulator/access.ts";
+import type { Access } from "../../src/simulator/world/access.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { LONG_TEST_MS, TEST_MS } from "../support/bounds.ts";
 import { accessOf, type Caller, maySee } from "./callers.ts";

@@ -5,7 +5,7 @@ import { type HookHolder, hookSecret } from "../../src/config/hook-secrets.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { createTarget, type Scope } from "../../src/events/target.ts";
 import type { Fields } from "../../src/json.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
 import { openTargetServer, type TargetServer } from "../events/target-server.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";

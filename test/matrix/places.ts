@@ -2,9 +2,9 @@ import { checkApp, createCheckRun, createStatus } from "../../src/simulator/chan
 import { createDeployment, createDeploymentStatus } from "../../src/simulator/changes/deployments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
-import { broughtCommit } from "../../src/simulator/commits.ts";
-import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
+import { broughtCommit } from "../../src/simulator/world/commits.ts";
+import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/world/records.ts";
 import type { Target } from "../api/targets.ts";
 
 /** Repositories, named by what becomes of each. All but the first three change while the mirror serves them. */

@@ -18,7 +18,7 @@ import {
   isObjectType,
   isUnionType,
 } from "graphql";
-import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/operations.ts";
 import { pathOf } from "../api/targets.ts";
 import { markOf, type Place } from "./places.ts";
 

@@ -1,4 +1,4 @@
-import { wholeState } from "../../src/simulator/state.ts";
+import { wholeState } from "../../src/simulator/control/state.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { askAt } from "../support/asking.ts";
 import { accessOf } from "./callers.ts";

@@ -1,6 +1,6 @@
 /** Compares the keys that the mirror shows to everybody with those that the service publishes for its resources. */
 import { expect, test } from "vitest";
-import { isPublicKey, ONES_OWN, PUBLIC } from "../../src/mirror/documents.ts";
+import { isPublicKey, ONES_OWN, PUBLIC } from "../../src/mirror/documents/documents.ts";
 import { readDescription } from "../simulator/openapi.ts";
 
 /** The resources that the mirror holds, whole or embedded. */

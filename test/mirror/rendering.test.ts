@@ -3,7 +3,7 @@ import { openDatabase } from "../../db/database.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import { sql } from "../../db/sql.ts";
 import { type Fields, parseExactly } from "../../src/json.ts";
-import { type SharedKey, sharedName } from "../../src/mirror/documents.ts";
+import { type SharedKey, sharedName } from "../../src/mirror/documents/documents.ts";
 import { IssueLookups } from "../../src/mirror/read/issue-lookups.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
 import { SharedRows, ShownRows } from "../../src/mirror/render/shared-rows.ts";

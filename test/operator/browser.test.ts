@@ -9,7 +9,7 @@ import { type Browser, chromium, type Locator, type Page } from "playwright-core
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { noteQuota } from "../../src/upstream/quota/history.ts";
 import { projectRoot } from "../docs/markdown.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";

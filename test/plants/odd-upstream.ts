@@ -132,7 +132,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     name: "null-stops-its-list",
     property: 12,
     does: "One null node keeps all details of a repository's pull requests from being read.",
-    file: "src/upstream/client/field-readers.ts",
+    file: "src/upstream/protocol/field-readers.ts",
     replaces: [['&& error.outage === "unreadable") return null;', '&& error.outage === "timed-out") return null;']],
     tests: ["test/scenario/odd-rows.test.ts"],
   },

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { askAt } from "../support/asking.ts";
 import { NOWHERE, UPSTREAM_TOKEN } from "../support/config.ts";
@@ -171,7 +171,7 @@ describe("what is shipped for operators", () => {
     "Prometheus' own tool accepts the rules and the example (skipped where it is not installed)",
     () => {
       const folder = mkdtempSync(join(tmpdir(), "tain-prometheus-"));
-      const given = fileURLToPath(new URL("../../deploy/prometheus", import.meta.url));
+      const given = fileURLToPath(new URL("../../deploy/prometheus/", import.meta.url));
       try {
         cpSync(given, folder, { recursive: true });
         writeFileSync(join(folder, "operator-token"), OPERATOR);

@@ -3,15 +3,15 @@
  * and without it?
  */
 import { expect, test } from "vitest";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { startBuilds } from "../../src/simulator/live/builds.ts";
-import type { PullIssue } from "../../src/simulator/records.ts";
-import type { CheckRun } from "../../src/simulator/records-code.ts";
-import { isPull } from "../../src/simulator/world.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { PullIssue } from "../../src/simulator/world/records.ts";
+import type { CheckRun } from "../../src/simulator/world/records-code.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { OWNER } from "../support/config.ts";

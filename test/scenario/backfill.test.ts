@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { deleteComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { backfill, restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { analyzeCopied } from "../../src/sync/backfill/statistics.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";

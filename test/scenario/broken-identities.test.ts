@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { askAt } from "../support/asking.ts";
 import { forge } from "../support/forging.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

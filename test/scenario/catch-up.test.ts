@@ -1,12 +1,12 @@
 /** Changes that a catch-up must not miss, because nothing else tells of them. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
+import { UpstreamUnavailableError } from "../../src/upstream/protocol/errors.ts";
 import { changed } from "../support/changed-upstream.ts";
 import { pass } from "../support/paced.ts";
 import { openWorld } from "../support/world.ts";

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { checkApp, createCheckRun, createStatus, editCheckRun } from "../../src/simulator/changes/checks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { PullIssue } from "../../src/simulator/records.ts";
-import { isPull } from "../../src/simulator/world.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { PullIssue } from "../../src/simulator/world/records.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld } from "../support/world.ts";

@@ -1,12 +1,12 @@
 import { sql } from "../../db/sql.ts";
 import type { Fields } from "../../src/json.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { PullIssue, Repository } from "../../src/simulator/records.ts";
-import { isPull } from "../../src/simulator/world.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";

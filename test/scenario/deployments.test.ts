@@ -10,11 +10,11 @@ import {
   createDeploymentStatus,
   deleteDeployment,
 } from "../../src/simulator/changes/deployments.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { addCode } from "../../src/simulator/generate-code.ts";
-import type { Repository } from "../../src/simulator/records.ts";
-import type { Deployment } from "../../src/simulator/records-code.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { addCode } from "../../src/simulator/generate/generate-code.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
+import type { Deployment } from "../../src/simulator/world/records-code.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { askAt, rebased } from "../support/asking.ts";

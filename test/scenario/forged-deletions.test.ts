@@ -4,8 +4,8 @@ import { sql } from "../../db/sql.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
 import { deleteRepository } from "../../src/simulator/changes/repositories.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Repository } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
 import { forge } from "../support/forging.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { setVisibility } from "../../src/simulator/changes/repositories.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Repository } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 let world: TestWorld;

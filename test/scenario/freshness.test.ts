@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld } from "../support/world.ts";
 

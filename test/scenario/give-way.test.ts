@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { compiled, type SQL, sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { DeliveriesFirst, giveWay } from "../../src/sync/give-way.ts";
+import { DeliveriesFirst, giveWay } from "../../src/sync/turns/give-way.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { openWorld } from "../support/world.ts";
 

@@ -1,7 +1,7 @@
 /** Keys that upstream shows only where there is something to show. Once there is nothing, an audit takes them away. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { driftCount } from "../../src/sync/audit/report.ts";
 import { compare } from "../support/comparison.ts";

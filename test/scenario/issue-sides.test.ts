@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Repository } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
 import { findUnheldRows } from "../../src/sync/catch-up/newest-changes.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

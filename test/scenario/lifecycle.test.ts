@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { VOLATILE } from "../../src/mirror/store/merge-rule.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { mutate } from "../../src/simulator/mutations.ts";
-import type { Issue, Repository, Review } from "../../src/simulator/records.ts";
+import { mutate } from "../../src/simulator/control/mutations.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openView } from "../../src/simulator/views/view.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Issue, Repository, Review } from "../../src/simulator/world/records.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { addBlocker, addSubIssue, removeBlocker, removeSubIssue } from "../../src/simulator/changes/links.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Issue, Repository } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { Issue, Repository } from "../../src/simulator/world/records.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { driftCount } from "../../src/sync/audit/report.ts";
 import { compare } from "../support/comparison.ts";

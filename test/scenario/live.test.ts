@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { compare } from "../support/comparison.ts";
 import { until } from "../support/patience.ts";
 import { openWorld } from "../support/world.ts";

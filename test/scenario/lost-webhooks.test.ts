@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";

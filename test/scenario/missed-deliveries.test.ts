@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { mutate } from "../../src/simulator/mutations.ts";
+import { mutate } from "../../src/simulator/control/mutations.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openView } from "../../src/simulator/views/view.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
-import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
+import { checkDeliveries } from "../../src/sync/hook-deliveries/missed.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

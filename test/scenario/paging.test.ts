@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openWorld } from "../support/world.ts";
 
 /** `SEEDS=20 npm test -- test/scenario/paging` tries more seeds. */

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { compare } from "../support/comparison.ts";
 import { connectTo, openTestDatabase } from "../support/database.ts";

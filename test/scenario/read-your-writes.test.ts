@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { type Random, seededRandom } from "../../src/simulator/random.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { type Random, seededRandom } from "../../src/simulator/world/random.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { compare } from "../support/comparison.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";

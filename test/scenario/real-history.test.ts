@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadHistory } from "../../src/simulator/histories.ts";
+import { loadHistory } from "../../src/simulator/generate/histories.ts";
 import { compare } from "../support/comparison.ts";
 import { findRecording } from "../support/recording.ts";
 import { openWorld } from "../support/world.ts";

@@ -5,7 +5,7 @@ import type { ReplicaState } from "../../db/replica.ts";
 import { sql } from "../../db/sql.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { observe } from "../../src/mirror/store/observation.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { eventually } from "../support/patience.ts";
 import type { Pooler } from "../support/pooler.ts";

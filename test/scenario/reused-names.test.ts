@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createIssue } from "../../src/simulator/changes/issues.ts";
 import { createRepository, deleteRepository, renameRepository } from "../../src/simulator/changes/repositories.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { askAt } from "../support/asking.ts";
 import { openWorld } from "../support/world.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { PullIssue, ReviewComment } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { PullIssue, ReviewComment } from "../../src/simulator/world/records.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";

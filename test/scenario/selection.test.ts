@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createRepository } from "../../src/simulator/changes/repositories.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { tryAgain } from "../../src/sync/problems/problems.ts";

@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Shard } from "../../src/queues/jobs.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { inShards, shardsOf, WHOLE } from "../../src/sync/shards.ts";
+import { inShards, shardsOf, WHOLE } from "../../src/sync/turns/shards.ts";
 import { eventually } from "../support/patience.ts";
 import { rowsReadBy } from "../support/rows-read.ts";
 import { openWorld } from "../support/world.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { openSnapshots, type Snapshots } from "../../src/simulator/histories-snapshots.ts";
+import { openSnapshots, type Snapshots } from "../../src/simulator/generate/histories-snapshots.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";

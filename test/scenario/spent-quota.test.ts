@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { queueCounts } from "../../src/queues/counts.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { callerOf } from "../../src/simulator/quota.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { callerOf } from "../../src/simulator/quota/quota.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { LONG_TEST_MS, PATIENCE_MS } from "../support/bounds.ts";
 import { testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";

@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Instance } from "../../src/cli/instance.ts";
+import type { Instance } from "../../src/cli/terminal/instance.ts";
 import { family, isAlive, type Run, Tain } from "../cli/tain.ts";
 import { until } from "../support/patience.ts";
 

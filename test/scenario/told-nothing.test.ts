@@ -3,16 +3,16 @@ import { sql } from "../../db/sql.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { addCode } from "../../src/simulator/generate-code.ts";
-import type { PullIssue, Repository } from "../../src/simulator/records.ts";
-import { isPull } from "../../src/simulator/world.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { addCode } from "../../src/simulator/generate/generate-code.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
+import { checkDeliveries } from "../../src/sync/hook-deliveries/missed.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Tain registered this hook. Upstream's own list of deliveries proves that the hook has told all there was to tell.

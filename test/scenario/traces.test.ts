@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTarget } from "../../src/events/target.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openTargetServer, type TargetServer } from "../events/target-server.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
 import { type Collector, openCollector, type ToldSpan } from "../support/collector.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";

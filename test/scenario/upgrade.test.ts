@@ -12,7 +12,7 @@ import { sendOn } from "../../bench/mixed/deliveries.ts";
 import { Problems } from "../../bench/mixed/problems.ts";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { openBalancer } from "../support/balancer.ts";
 import { inherited, OWNER, testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";

@@ -2,7 +2,7 @@
  * Which ways of a network are cut, and when. The plan follows from the seed alone, so that it can be played again.
  * Pure.
  */
-import { seededRandom } from "../../src/simulator/random.ts";
+import { seededRandom } from "../../src/simulator/world/random.ts";
 import type { Way } from "../support/network.ts";
 
 /** The sites where Tain's processes run. */

@@ -2,7 +2,7 @@
  * What upstream showed of each issue, and from which moment on. With it a test can check what an answer of the mirror
  * says about its own age.
  */
-import type { Issue, Repository } from "../../src/simulator/records.ts";
+import type { Issue, Repository } from "../../src/simulator/world/records.ts";
 
 /** The fields that webhooks and catch-ups tell of every issue, as REST has them. */
 export interface Shown {

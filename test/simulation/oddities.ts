@@ -6,9 +6,9 @@ import { createMilestone } from "../../src/simulator/changes/milestones.ts";
 import { createRepository, deleteRepository, editRepository } from "../../src/simulator/changes/repositories.ts";
 import { createReview } from "../../src/simulator/changes/reviews.ts";
 import { becomeOrganization, vanishFromAssignees } from "../../src/simulator/changes/users.ts";
-import { type Random, seededRandom } from "../../src/simulator/random.ts";
-import { GHOST_ID, type Issue, type Repository, type User } from "../../src/simulator/records.ts";
-import { isPull, type World } from "../../src/simulator/world.ts";
+import { type Random, seededRandom } from "../../src/simulator/world/random.ts";
+import { GHOST_ID, type Issue, type Repository, type User } from "../../src/simulator/world/records.ts";
+import { isPull, type World } from "../../src/simulator/world/world.ts";
 
 interface Place {
   world: World;

@@ -3,8 +3,8 @@
  * quarter of an hour.
  */
 import { expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { World } from "../../src/simulator/world.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { World } from "../../src/simulator/world/world.ts";
 import { cutsAt, cutsOf, NEEDS, SITES } from "./cuts.ts";
 import { History } from "./history.ts";
 

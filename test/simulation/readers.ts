@@ -1,8 +1,8 @@
 /** Callers of a mirror that check each answer against what it says about its age. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Random } from "../../src/simulator/random.ts";
-import type { Issue, Repository } from "../../src/simulator/records.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
+import type { Random } from "../../src/simulator/world/random.ts";
+import type { Issue, Repository } from "../../src/simulator/world/records.ts";
 import type { History, Shown } from "./history.ts";
 
 const READ_PAUSE_MS = 150;

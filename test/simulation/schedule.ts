@@ -2,9 +2,10 @@
  * What happens in one simulation, step by step. The plan follows from the seed alone, so that it can be played again.
  * Pure.
  */
-import type { UncertainBumps } from "../../src/simulator/bumps.ts";
-import type { FaultSettings } from "../../src/simulator/faults.ts";
-import { type Random, seededRandom } from "../../src/simulator/random.ts";
+
+import type { FaultSettings } from "../../src/simulator/faults/faults.ts";
+import type { UncertainBumps } from "../../src/simulator/world/bumps.ts";
+import { type Random, seededRandom } from "../../src/simulator/world/random.ts";
 import type { FaultKind } from "./fault-kinds.ts";
 import { ODDITY_NAMES, type Oddity } from "./oddities.ts";
 import { lastWeather, limited, MAX_LAG_MS, moodOf, oddAnswers, weatherOf } from "./weather.ts";

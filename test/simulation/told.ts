@@ -1,5 +1,5 @@
 import type { Json } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 
 const USERS =
   "user|owner|creator|assignee|assignees\\.\\d+|closed_by|merged_by|requested_reviewers\\.\\d+|organization";

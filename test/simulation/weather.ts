@@ -1,7 +1,7 @@
 /** What goes wrong with requests and webhooks for a while, drawn at random. Pure. */
-import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults.ts";
-import type { Random } from "../../src/simulator/random.ts";
-import type { RowFault } from "../../src/simulator/row-faults.ts";
+import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults/faults.ts";
+import type { RowFault } from "../../src/simulator/faults/row-faults.ts";
+import type { Random } from "../../src/simulator/world/random.ts";
 import type { FaultKind } from "./fault-kinds.ts";
 
 /** Less than the longest lag of a replica that the mirror reckons with. */

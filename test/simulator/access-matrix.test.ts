@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Access, Reach } from "../../src/simulator/access.ts";
+import type { Access, Reach } from "../../src/simulator/world/access.ts";
 import { type AccessWorld, openAccessWorld, PLACES, type Place, type PlaceName } from "./access-world.ts";
 
 const UNSEEN = "unseen";

@@ -1,7 +1,7 @@
-import type { Installation } from "../../src/simulator/apps.ts";
-import type { Permissions } from "../../src/simulator/permissions.ts";
-import type { Comment, Issue, PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
-import type { TokenInput } from "../../src/simulator/tokens.ts";
+import type { Installation } from "../../src/simulator/world/apps.ts";
+import type { Permissions } from "../../src/simulator/world/permissions.ts";
+import type { Comment, Issue, PullIssue, Repository, User, Visibility } from "../../src/simulator/world/records.ts";
+import type { TokenInput } from "../../src/simulator/world/tokens.ts";
 import { openSimulated, type Simulated } from "./simulated.ts";
 
 /** A repository with issue 1 and pull request 2, a comment on each, a label and a milestone. */

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import type { AppInput } from "../../src/simulator/apps.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
+import type { AppInput } from "../../src/simulator/world/apps.ts";
 import { openSimulated, type Reply, type Simulated, START } from "./simulated.ts";
 
 // Making a key takes a tenth of a second, so a whole file uses one.

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import type { WorldEvent } from "../../src/simulator/event.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { startBuilds } from "../../src/simulator/live/builds.ts";
 import { startLive } from "../../src/simulator/live/live.ts";
-import { isPull, World } from "../../src/simulator/world.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { WorldEvent } from "../../src/simulator/world/event.ts";
+import { isPull, World } from "../../src/simulator/world/world.ts";
 import { NOON } from "./graphql-world.ts";
 
 const SIZE = { seed: 5, repositories: 1, issues: 10, pulls: 60 };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
-import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { APP_ID, openAppWorld } from "./app-world.ts";
 import { addedHook } from "./hooked.ts";
 import { openReceiver, rels, type Simulated } from "./simulated.ts";

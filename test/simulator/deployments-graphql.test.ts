@@ -7,7 +7,7 @@ import {
 } from "../../src/simulator/changes/deployments.ts";
 import { deleteBranch } from "../../src/simulator/changes/refs.ts";
 import { deleteUser } from "../../src/simulator/changes/users.ts";
-import type { Deployment, DeploymentStatusState } from "../../src/simulator/records-code.ts";
+import type { Deployment, DeploymentStatusState } from "../../src/simulator/world/records-code.ts";
 import { openAccessWorld } from "./access-world.ts";
 import { openSimulated } from "./simulated.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { type GenerateOptions, generateWorld } from "../../src/simulator/generate.ts";
-import { GHOST_ID, type Issue, type PullIssue } from "../../src/simulator/records.ts";
-import { isPull, World } from "../../src/simulator/world.ts";
+import { type GenerateOptions, generateWorld } from "../../src/simulator/generate/generate.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import { GHOST_ID, type Issue, type PullIssue } from "../../src/simulator/world/records.ts";
+import { isPull, World } from "../../src/simulator/world/world.ts";
 import { wholeTruth } from "./world-truth.ts";
 
 const NOON = Date.UTC(2026, 9, 1, 12);

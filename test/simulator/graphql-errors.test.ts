@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Repository } from "../../src/simulator/records.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
 import { openGraphql, type Reply } from "./graphql-world.ts";
 
 let at: ReturnType<typeof openGraphql>;

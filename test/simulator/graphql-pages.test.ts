@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { decodeCursor, encodeCursor } from "../../src/simulator/graphql/cursor.ts";
-import type { Issue } from "../../src/simulator/records.ts";
-import { World } from "../../src/simulator/world.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Issue } from "../../src/simulator/world/records.ts";
+import { World } from "../../src/simulator/world/world.ts";
 import { NOON, openGraphql } from "./graphql-world.ts";
 
 const clock = new SettableClock(NOON);

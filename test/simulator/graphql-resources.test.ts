@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { WorldEvent } from "../../src/simulator/event.ts";
-import { GHOST_ID, type Issue, type PullIssue, type Repository, type User } from "../../src/simulator/records.ts";
+import type { WorldEvent } from "../../src/simulator/world/event.ts";
+import { GHOST_ID, type Issue, type PullIssue, type Repository, type User } from "../../src/simulator/world/records.ts";
 import { openGraphql } from "./graphql-world.ts";
 
 let at: ReturnType<typeof openGraphql>;

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Issue, PullIssue } from "../../src/simulator/records.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { commentView, reviewCommentView, reviewView } from "../../src/simulator/views/comment.ts";
 import { issueView, labelView, milestoneView } from "../../src/simulator/views/issue.ts";
 import { fullPull } from "../../src/simulator/views/pull.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { isPull, World } from "../../src/simulator/world.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Issue, PullIssue } from "../../src/simulator/world/records.ts";
+import { isPull, World } from "../../src/simulator/world/world.ts";
 import { NOON, openGraphql } from "./graphql-world.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: two spellings of one thing are compared.

@@ -1,11 +1,11 @@
-import { roleOf } from "../../src/simulator/access.ts";
-import { Apps } from "../../src/simulator/apps.ts";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { Graphql, type GraphqlAnswer } from "../../src/simulator/graphql.ts";
-import { Quota, type QuotaLimits } from "../../src/simulator/quota.ts";
-import { type Token, type TokenInput, Tokens } from "../../src/simulator/tokens.ts";
+import { Quota, type QuotaLimits } from "../../src/simulator/quota/quota.ts";
+import { Graphql, type GraphqlAnswer } from "../../src/simulator/service/graphql.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { World } from "../../src/simulator/world.ts";
+import { roleOf } from "../../src/simulator/world/access.ts";
+import { Apps } from "../../src/simulator/world/apps.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import { type Token, type TokenInput, Tokens } from "../../src/simulator/world/tokens.ts";
+import { World } from "../../src/simulator/world/world.ts";
 
 export interface Reply {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes.

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { createComment } from "../../src/simulator/changes/comments.ts";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { openSnapshots } from "../../src/simulator/histories-snapshots.ts";
-import type { PullIssue, Repository } from "../../src/simulator/records.ts";
+import { openSnapshots } from "../../src/simulator/generate/histories-snapshots.ts";
 import { issueView } from "../../src/simulator/views/issue.ts";
 import { pullSummary } from "../../src/simulator/views/pull.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { World } from "../../src/simulator/world.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { World } from "../../src/simulator/world/world.ts";
 import { findRecording } from "../support/recording.ts";
 
 const { path: FILE, exists, reason } = findRecording("quicwg-rest-snapshots.json.gz");

@@ -1,4 +1,4 @@
-import type { Hook } from "../../src/simulator/records.ts";
+import type { Hook } from "../../src/simulator/world/records.ts";
 import type { Simulated } from "./simulated.ts";
 
 /** Makes a hook by REST, and waits until its ping has gone out. Answers the hook's id. */

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { LIVE_KINDS, type LiveKind } from "../../src/simulator/live/acts.ts";
 import { startLive } from "../../src/simulator/live/live.ts";
-import { World } from "../../src/simulator/world.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import { World } from "../../src/simulator/world/world.ts";
 import { expectConsistent, wholeTruth } from "./world-truth.ts";
 
 function populated(issues = 200) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createTags } from "../../src/simulator/changes/refs.ts";
-import { NO_SHA } from "../../src/simulator/commits.ts";
+import { NO_SHA } from "../../src/simulator/world/commits.ts";
 import { addedHook } from "./hooked.ts";
 import { openReceiver, openSimulated, rels, type Simulated } from "./simulated.ts";
 

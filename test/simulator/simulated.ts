@@ -2,10 +2,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createIssue } from "../../src/simulator/changes/issues.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import type { Issue, PullIssue, Repository, User } from "../../src/simulator/records.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Issue, PullIssue, Repository, User } from "../../src/simulator/world/records.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are foreign JSON, and tests look into them as clients do.
 type Body = any;

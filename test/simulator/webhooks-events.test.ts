@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { GHOST_ID } from "../../src/simulator/records.ts";
+import { GHOST_ID } from "../../src/simulator/world/records.ts";
 import { addedHook } from "./hooked.ts";
 import { type Heard, openReceiver, openSimulated, type Receiver, type Simulated } from "./simulated.ts";
 

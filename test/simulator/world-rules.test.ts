@@ -7,14 +7,14 @@ import { createPull, deleteForkHead, pushBranch, pushToPull, setDraft } from "..
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import { createReview, editReview } from "../../src/simulator/changes/reviews.ts";
 import { renameUser } from "../../src/simulator/changes/users.ts";
-import { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { startLive } from "../../src/simulator/live/live.ts";
-import { nodeId, parseNodeId } from "../../src/simulator/node-id.ts";
-import { OrderedIndex } from "../../src/simulator/ordered-index.ts";
-import { seededRandom } from "../../src/simulator/random.ts";
-import type { Issue } from "../../src/simulator/records.ts";
-import { World } from "../../src/simulator/world.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import { nodeId, parseNodeId } from "../../src/simulator/world/node-id.ts";
+import { OrderedIndex } from "../../src/simulator/world/ordered-index.ts";
+import { seededRandom } from "../../src/simulator/world/random.ts";
+import type { Issue } from "../../src/simulator/world/records.ts";
+import { World } from "../../src/simulator/world/world.ts";
 
 function openWorld() {
   const clock = new SettableClock(Date.UTC(2026, 9, 1));

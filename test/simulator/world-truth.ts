@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { isPull, type World } from "../../src/simulator/world.ts";
+import { isPull, type World } from "../../src/simulator/world/world.ts";
 
 /** Everything in a world as one text, so that two worlds can be compared. */
 export function wholeTruth(world: World): string {

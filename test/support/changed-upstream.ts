@@ -1,5 +1,5 @@
 import type { Context } from "../../src/context.ts";
-import type { Upstream } from "../../src/upstream/client/upstream.ts";
+import type { Upstream } from "../../src/upstream/protocol/upstream.ts";
 
 /** The same client with other methods in the place of some. */
 export function changed(upstream: Upstream, otherwise: Partial<Upstream>): Upstream {

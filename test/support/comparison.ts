@@ -1,12 +1,12 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import type { Fields, Json } from "../../src/json.ts";
-import type { Kind } from "../../src/kinds/kind.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { resourceOf } from "../../src/kinds/registry.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { sameValue } from "../../src/mirror/store/merge-rule.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
 
 type Truth = Record<
   "labels" | "milestones" | "issues" | "pulls" | "comments" | "reviews" | "review_comments",

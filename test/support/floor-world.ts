@@ -1,6 +1,7 @@
-import * as faker from "../../src/simulator/faker.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { type Random, seededRandom } from "../../src/simulator/random.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import * as faker from "../../src/simulator/world/faker.ts";
+import { type Random, seededRandom } from "../../src/simulator/world/random.ts";
 import {
   GHOST_ID,
   type Issue,
@@ -8,9 +9,8 @@ import {
   type Repository,
   type Review,
   type User,
-} from "../../src/simulator/records.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
-import { isPull, type World } from "../../src/simulator/world.ts";
+} from "../../src/simulator/world/records.ts";
+import { isPull, type World } from "../../src/simulator/world/world.ts";
 
 /**
  * How many resources of each kind the repository has. The numbers are exact, so the least that it can cost is known.

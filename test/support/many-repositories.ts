@@ -2,7 +2,7 @@
  * A mirror of very many repositories. One was copied from upstream, and Postgres made the others by copying its rows.
  */
 import { type SQL, sql } from "../../db/sql.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { paced } from "./paced.ts";

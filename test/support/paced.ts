@@ -1,5 +1,5 @@
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import { QuotaSpentError } from "../../src/upstream/protocol/errors.ts";
 import type { TestWorld } from "./world.ts";
 
 /** Moves the mirror's clock and upstream's. */

@@ -1,6 +1,6 @@
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import type { Repository } from "../../src/simulator/records.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Repository } from "../../src/simulator/world/records.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import type { TestWorld } from "./world.ts";
 
 /** Mirrors the first repository, and registers its hook. Answers the repository as the simulator has it. */

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
-import type { Priority, Upstream } from "../../src/upstream/client/upstream.ts";
+import { SettableClock } from "../../src/simulator/world/clock.ts";
+import { QuotaSpentError } from "../../src/upstream/protocol/errors.ts";
+import type { Priority, Upstream } from "../../src/upstream/protocol/upstream.ts";
 import { at, json, keepValidator, openUpstreamWorld, quotaHeaders, type WorldOptions } from "./world.ts";
 
 const caller = { priority: "caller" } as const;

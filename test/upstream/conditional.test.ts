@@ -2,11 +2,9 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
-import { pages } from "../../src/upstream/client/pagination.ts";
-import type { Upstream } from "../../src/upstream/client/upstream.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import {
   findValidators,
   pruneBodies,
@@ -14,6 +12,8 @@ import {
   saveValidators,
 } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
+import { pages } from "../../src/upstream/protocol/pagination.ts";
+import type { Upstream } from "../../src/upstream/protocol/upstream.ts";
 import { at, json, keepValidator, openUpstreamWorld, type Play, type UpstreamWorld } from "./world.ts";
 
 const conditional = { priority: "audit", conditional: true } as const;

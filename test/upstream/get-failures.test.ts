@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
+import { UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { pages } from "../../src/upstream/client/pagination.ts";
-import type { GetOptions, ReadAnswer, Upstream } from "../../src/upstream/client/upstream.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
+import { pages } from "../../src/upstream/protocol/pagination.ts";
+import type { GetOptions, ReadAnswer, Upstream } from "../../src/upstream/protocol/upstream.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, keepValidator, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { classifyFailure } from "../../src/sync/problems/causes.ts";
-import { graphqlPath, pagesOf } from "../../src/upstream/client/address.ts";
-import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
-import { list, nullable, object, text, whole } from "../../src/upstream/client/field-readers.ts";
-import { isMutation } from "../../src/upstream/client/graphql.ts";
+import { graphqlPath, pagesOf } from "../../src/upstream/protocol/address.ts";
+import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
+import { list, nullable, object, text, whole } from "../../src/upstream/protocol/field-readers.ts";
+import { isMutation } from "../../src/upstream/protocol/graphql.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { pages } from "../../src/upstream/client/pagination.ts";
+import { pages } from "../../src/upstream/protocol/pagination.ts";
 import { json, openUpstreamWorld, type Play, quotaHeaders } from "./world.ts";
 
 const backfill = { priority: "backfill" } as const;

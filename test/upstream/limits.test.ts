@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Metrics } from "../../src/operations/metrics.ts";
-import { pathFormOf, UpstreamMeter } from "../../src/upstream/client/metering.ts";
+import { UpstreamMeter } from "../../src/upstream/client/metering.ts";
+import { pathFormOf } from "../../src/upstream/protocol/paths.ts";
 
 test.each([
   ["/repos/octo/demo/issues/12/comments?page=2", "/repos/*/*/issues/*/comments"],

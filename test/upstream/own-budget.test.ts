@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
-import type { BucketState } from "../../src/upstream/quota/bucket.ts";
+import type { BucketState } from "../../src/upstream/protocol/headers.ts";
 import { OwnBudget } from "../../src/upstream/quota/own-budget.ts";
 import { SharedBudget } from "../../src/upstream/quota/shared-budget.ts";
 import { testRedis } from "../support/database.ts";

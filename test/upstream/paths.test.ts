@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isSafePath } from "../../src/upstream/client/paths.ts";
+import { isSafePath } from "../../src/upstream/protocol/paths.ts";
 
 test.each([
   "/repos/o/r/labels/..",

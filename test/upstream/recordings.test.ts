@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import type { WriteRequest } from "../../src/upstream/client/upstream.ts";
+import type { WriteRequest } from "../../src/upstream/protocol/upstream.ts";
 import { findRecording } from "../support/recording.ts";
 import { openUpstreamWorld } from "./world.ts";
 

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import { objectOf } from "../../src/json.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import type { Simulator } from "../../src/simulator/running.ts";
+import type { Simulator } from "../../src/simulator/control/running.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
-import { pages } from "../../src/upstream/client/pagination.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { learnOwner, tokensWithoutOwner } from "../../src/upstream/credentials/token-owners.ts";
 import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";
+import { QuotaSpentError } from "../../src/upstream/protocol/errors.ts";
+import { pages } from "../../src/upstream/protocol/pagination.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { keepValidator, openUpstreamWorld, type UpstreamWorld } from "./world.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { QuotaSpentError } from "../../src/upstream/protocol/errors.ts";
 import { json, openUpstreamWorld, type Play, quotaHeaders } from "./world.ts";
 
 const audit = { priority: "audit" } as const;

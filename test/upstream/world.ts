@@ -8,8 +8,8 @@ import { openLog } from "../../src/operations/log.ts";
 import { Metrics } from "../../src/operations/metrics.ts";
 import { UNTRACED } from "../../src/operations/tracing.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
-import type { Upstream } from "../../src/upstream/client/upstream.ts";
-import { saveValidator, type Validator } from "../../src/upstream/conditional/validators.ts";
+import { saveValidator } from "../../src/upstream/conditional/validators.ts";
+import type { Upstream, Validator } from "../../src/upstream/protocol/upstream.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
 /** A request as the stand-in for upstream received it. */

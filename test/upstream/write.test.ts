@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
 import { at, json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 
 const create = { method: "POST", path: "/repos/o/n/issues", body: '{"title":"x"}' } as const;

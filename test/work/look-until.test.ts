@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { lookUntil } from "../../src/work/repeated.ts";
+import { lookUntil } from "../../src/waits/repeated.ts";
 
 const looks = (withinMs: number) => ({ policy: { firstMs: 1, longestMs: 4, withinMs }, random: Math.random });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { repeated } from "../../src/work/repeated.ts";
+import { repeated } from "../../src/waits/repeated.ts";
 
 const away = new Error("away");
 

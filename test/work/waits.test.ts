@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Backoff, Limits } from "../../src/work/backoff.ts";
-import { afterAskedMs, waitAfterMs, waitAtAgeMs } from "../../src/work/backoff.ts";
-import { repeated, type Waiting, Waits } from "../../src/work/repeated.ts";
+import type { Backoff, Limits } from "../../src/waits/backoff.ts";
+import { afterAskedMs, waitAfterMs, waitAtAgeMs } from "../../src/waits/backoff.ts";
+import { repeated, type Waiting, Waits } from "../../src/waits/repeated.ts";
 
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 1_000 };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { within } from "../../src/work/within.ts";
+import { within } from "../../src/waits/within.ts";
 
 const LONG_MS = 600_000;
 const never = () => new Promise<never>(() => {});

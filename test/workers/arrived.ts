@@ -1,7 +1,7 @@
 import { sql } from "../../db/sql.ts";
 import { keysOf } from "../../src/inbox/inbox.ts";
 import type { Fields } from "../../src/json.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 export interface MirroredWorld extends TestWorld {

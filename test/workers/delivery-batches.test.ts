@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/read.ts";
+import { InvalidPayloadError } from "../../src/sync/events/read.ts";
 import { DeliveryBatches } from "../../workers/deliveries.ts";
 import type { TestWorld } from "../support/world.ts";
 import { arrive, opened, openMirrored, statuses, titles } from "./arrived.ts";

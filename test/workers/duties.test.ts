@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
+import { UpstreamUnavailableError } from "../../src/upstream/protocol/errors.ts";
 import { allOf } from "../../workers/duties.ts";
 
 function openLog() {

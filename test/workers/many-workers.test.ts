@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { temporaryDirectories } from "../../scripts/temporary.mjs";
-import { generateWorld } from "../../src/simulator/generate.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { CLOCK_FILE, makeClock } from "../simulation/clock.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { printFigures } from "../support/figures.ts";

@@ -5,14 +5,14 @@ import { isPostgresOutage } from "../../db/outage.ts";
 import { sql } from "../../db/sql.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/inbox.ts";
 import { InvalidRepresentationError } from "../../src/mirror/store/observation.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/read.ts";
-import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
+import { InvalidPayloadError } from "../../src/sync/events/read.ts";
 import { classifyFailure } from "../../src/sync/problems/causes.ts";
+import { InterruptedError } from "../../src/sync/problems/errors.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,
   UpstreamUnavailableError,
-} from "../../src/upstream/client/errors.ts";
+} from "../../src/upstream/protocol/errors.ts";
 import { backoffMs, verdictOn } from "../../workers/retry-policy.ts";
 
 const withCode = (code: string) => Object.assign(new Error("something"), { code });

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import type { Context } from "../../context.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Opened } from "../../upstream/client/opened.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { Opened } from "../../upstream/protocol/opened.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
 // Questions of Apps about themselves go to upstream: the answers are about no account here, and hold tokens.

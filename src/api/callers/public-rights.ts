@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
 import type { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { waitAfterMs } from "../../work/backoff.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import { waitAfterMs } from "../../waits/backoff.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { Gather } from "../../work/gather.ts";
-import { RETRIES } from "../../work/retries.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import {
   ASKED_AT_ONCE,

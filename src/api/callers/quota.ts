@@ -4,8 +4,8 @@ import type { Context } from "../../context.ts";
 import { levelOf } from "../../failure.ts";
 import { networkOf } from "../../http/addresses.ts";
 import type { RedisClient } from "../../operations/redis.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { mostEntries } from "../../work/bounded.ts";
-import { RETRIES } from "../../work/retries.ts";
 
 /** A caller with a token, as far as quota is concerned. */
 export interface Payer {

@@ -4,12 +4,12 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf } from "../../json.ts";
 import { repositories, repositorySyncs } from "../../schema.ts";
-import { messageOf } from "../../upstream/client/answer.ts";
 import type { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { judgeGraphql, parseGraphql } from "../../upstream/client/graphql.ts";
-import type { Received } from "../../upstream/client/transport.ts";
-import { readQuotaHeaders, readRetryAfter } from "../../upstream/quota/headers.ts";
+import { messageOf } from "../../upstream/protocol/answer.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import { judgeGraphql, parseGraphql } from "../../upstream/protocol/graphql.ts";
+import { readQuotaHeaders, readRetryAfter } from "../../upstream/protocol/headers.ts";
+import type { Received } from "../../upstream/protocol/transport.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
 /** How many ids one question of GraphQL takes. */

@@ -1,7 +1,7 @@
 import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
+import type { ServedOperation } from "../call/operation.ts";
 import { API_VERSIONS } from "../dialect/protocol.ts";
-import type { ServedOperation } from "../operation.ts";
 import { dereferenced, type Parameter, type Published, type PublishedOperation, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as we read it. */

@@ -1,4 +1,4 @@
-import type { Operation, ServedOperation } from "../operation.ts";
+import type { Operation, ServedOperation } from "../call/operation.ts";
 import { dereferenced, type Parameter, type Published, wholePath } from "./published.ts";
 
 /** Parameters that upstream's own `Link` has and that upstream does not publish. */

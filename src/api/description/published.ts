@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseStored } from "../../json.ts";
-import type { ServedOperation } from "../operation.ts";
+import type { ServedOperation } from "../call/operation.ts";
 
 /** The part of a JSON Schema (2020-12) that the page shows. */
 export interface Schema {

@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import type { RequestHeaders } from "../../http/reply.ts";
 import { resources } from "../../kinds/registry.ts";
 import { type Sight, visible } from "../../mirror/read/repositories.ts";
-import { NOT_YET } from "../../upstream/client/doubts.ts";
+import { NOT_YET } from "../../upstream/protocol/doubts.ts";
 import { ApiFault } from "./fault.ts";
 
 /**

@@ -4,12 +4,12 @@ import { isRead } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
 import type { Json } from "../../json.ts";
 import { Outage } from "../../operations/outage.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Opened } from "../../upstream/client/opened.ts";
-import { Transport, type TransportLimits } from "../../upstream/client/transport.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { Opened } from "../../upstream/protocol/opened.ts";
+import { Transport, type TransportLimits } from "../../upstream/protocol/transport.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { forwardedBody } from "../forward/body.ts";
+import { forwardedBody } from "../forward/cache/body.ts";
 
 /** The header that marks what an edge sends. A request that leads back to an edge would go round for ever. */
 const FROM_EDGE = "x-tain-edge";

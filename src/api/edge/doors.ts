@@ -1,9 +1,9 @@
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
+import type { Match, RestDoor } from "../call/operation.ts";
 import { graphqlText } from "../dialect/protocol.ts";
 import type { Graphql } from "../graphql/handle.ts";
-import type { Match, RestDoor } from "../operation.ts";
 import type { Edge } from "./edge.ts";
 
 /** The ways by which requests come in at an edge. */

@@ -1,8 +1,8 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { CODE_RIGHTS, type CodeRight, isCodeRight, type Right } from "../../kinds/contract/rights.ts";
 import { resources } from "../../kinds/registry.ts";
-import { CODE_RIGHTS, type CodeRight, isCodeRight, type Right } from "../../kinds/rights.ts";
-import { associationFor, type Closeness, withShown } from "../../mirror/documents.ts";
+import { associationFor, type Closeness, withShown } from "../../mirror/documents/documents.ts";
 import {
   type PresentText,
   textKeys,

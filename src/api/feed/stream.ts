@@ -3,7 +3,7 @@ import { type EventFilter, keptAfter, type LoggedEvent, readEvents, readPayloads
 import { type Fields, objectOf } from "../../json.ts";
 import { type PresentText, presentTexts } from "../../mirror/read/present-texts.ts";
 import type { ShownRepository } from "../../mirror/read/repositories.ts";
-import type { ApiContext } from "../call.ts";
+import type { ApiContext } from "../call/call.ts";
 import { sightOf, type User } from "../callers/permissions.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";

@@ -1,19 +1,19 @@
 import { levelOf } from "../../failure.ts";
 import { isRead } from "../../http/reply.ts";
 import { decoded } from "../../http/server.ts";
-import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Conditional } from "../../upstream/client/opened.ts";
-import { isSafePath } from "../../upstream/client/paths.ts";
-import type { Answer, Call } from "../call.ts";
+import type { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { Conditional } from "../../upstream/protocol/opened.ts";
+import { isSafePath } from "../../upstream/protocol/paths.ts";
+import type { Answer, Call } from "../call/call.ts";
 import type { User } from "../callers/permissions.ts";
+import { readFault } from "../callers/upstream-for-callers.ts";
 import { notFound } from "../dialect/fault.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/forwarded-answers.ts";
-import { questionOf } from "./cache/question.ts";
 import { writeForwarder } from "./forwarded-writes.ts";
 import { arrivingAnswer, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
+import { questionOf } from "./question.ts";
 import { touchedAt } from "./touched.ts";
-import { readFault } from "./upstream-for-callers.ts";
 
 /**
  * Asks upstream, with the caller's own token, for a resource that this mirror does not serve. The caller's validators

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { leaveThreads } from "../../mirror/store/lists.ts";
 import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
@@ -9,14 +9,14 @@ import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { sameValue } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { endDoubt, type RefName, storeDoubt } from "../../mirror/store/refs.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Opened } from "../../upstream/client/opened.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { Opened } from "../../upstream/protocol/opened.ts";
 import type { ForwardOwn } from "../callers/permissions.ts";
 import { beginRecord, type RecordedWrite, type WriteRecord } from "../record/write-record.ts";
 import type { FollowUpRead } from "../writes/read-back.ts";
 import type { Writer } from "../writes/send-once.ts";
 import { isSuccess, markForRefresh, storeWrite, type Write } from "../writes/write.ts";
-import { collected } from "./body.ts";
+import { collected } from "./cache/body.ts";
 
 /** Forwarded writes: sent once, recorded, and what they touched read again before the answer leaves. */
 

@@ -1,13 +1,13 @@
 import type { RequestHeaders } from "../../http/reply.ts";
 import { isRead, isUnchanged, type Reply } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Conditional, Opened } from "../../upstream/client/opened.ts";
-import type { Answer, Call } from "../call.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { Conditional, Opened } from "../../upstream/protocol/opened.ts";
+import type { Answer, Call } from "../call/call.ts";
 import type { ForwardOwn } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { dialectReply } from "../dialect/protocol.ts";
-import { collected, forwardedBody, rebased, rebasedBytes } from "./body.ts";
+import { collected, forwardedBody, rebased, rebasedBytes } from "./cache/body.ts";
 import type { CacheRequest, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";
 

@@ -1,10 +1,10 @@
-import type { Kind } from "../../kinds/kind.ts";
-import { isSafePath } from "../../upstream/client/paths.ts";
-import type { Answer, RepositoryCall } from "../call.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
+import { isSafePath } from "../../upstream/protocol/paths.ts";
+import type { Answer, RepositoryCall } from "../call/call.ts";
+import { ShareSpentFault } from "../callers/upstream-for-callers.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { shownByUpstream } from "./as-caller.ts";
 import { storeShown } from "./store-shown.ts";
-import { ShareSpentFault } from "./upstream-for-callers.ts";
 
 /** The kind of resource that an address below a repository shows. */
 const SHOWN_KINDS: readonly [RegExp, Kind][] = [

@@ -1,21 +1,21 @@
 import { isRead } from "../../http/reply.ts";
 import { decoded } from "../../http/server.ts";
-import { CODE_RIGHTS, type Right } from "../../kinds/rights.ts";
+import { CODE_RIGHTS, type Right } from "../../kinds/contract/rights.ts";
 import { areHeadsSeen } from "../../mirror/read/pulls.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Conditional } from "../../upstream/client/opened.ts";
-import { isSafePath } from "../../upstream/client/paths.ts";
-import type { Answer, Call } from "../call.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { Conditional } from "../../upstream/protocol/opened.ts";
+import { isSafePath } from "../../upstream/protocol/paths.ts";
+import type { Answer, Call } from "../call/call.ts";
+import { restrictRead } from "../call/view.ts";
 import type { Caller } from "../callers/permissions.ts";
 import { requireRights, wholeSight } from "../callers/permissions.ts";
+import { readFault } from "../callers/upstream-for-callers.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
-import { restrictRead } from "../view.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { TokenViewer } from "./cache/proofs.ts";
-import { questionOf } from "./cache/question.ts";
 import { askedBy, type CallersRequest, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
-import { readFault } from "./upstream-for-callers.ts";
+import { questionOf } from "./question.ts";
 
 /** The rights that a path takes. All of them are needed, and no path takes none. */
 type TakenRights = readonly [Right, ...Right[]];

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Call } from "../call.ts";
+import type { Call } from "../call/call.ts";
 import { ApiFault, hint, REST_DOCS } from "../dialect/fault.ts";
 
 interface PathNode {

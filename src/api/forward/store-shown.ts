@@ -1,9 +1,9 @@
-import type { Kind } from "../../kinds/kind.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../mirror/store/observation.ts";
-import type { ReadAnswer as UpstreamAnswer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import type { ApiContext } from "../call.ts";
+import type { ReadAnswer as UpstreamAnswer } from "../../upstream/protocol/upstream.ts";
+import type { ApiContext } from "../call/call.ts";
 
 /** Merges what upstream showed the mirror: one resource or a list of them. The validator is kept with it. */
 export async function storeShown(

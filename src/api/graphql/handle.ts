@@ -10,7 +10,9 @@ import { Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
 import { eitherOf, TimeLimit } from "../../work/signals.ts";
-import type { ApiContext } from "../call.ts";
+import type { ApiContext } from "../call/call.ts";
+import { COMPRESSED, encoded, type KeptBody, ownBytes } from "../call/kept-bodies.ts";
+import type { ApiMeter, RequestFigures } from "../call/metering.ts";
 import type { Callers } from "../callers/caller.ts";
 import { classOf, mayBeForwarded, sightOf, type User } from "../callers/permissions.ts";
 import { type CallerQuota, payerName, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
@@ -28,21 +30,27 @@ import {
   serverHeaders,
 } from "../dialect/protocol.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
-import { COMPRESSED, encoded, type KeptBody, ownBytes } from "../kept-bodies.ts";
-import type { ApiMeter, RequestFigures } from "../metering.ts";
+import type { ChangeStreams } from "../streams/change-streams.ts";
 import type { StreamPlaces } from "../streams/places.ts";
-import { GraphqlCall } from "./call.ts";
-import { Documents, openValidation, Plans } from "./documents.ts";
+import { GraphqlCall } from "./call/call.ts";
+import { type IssueTexts, openCounts, openIssueTexts } from "./call/kept-lists.ts";
+import { Documents, openValidation, Plans } from "./documents/documents.ts";
+import { mayLack } from "./documents/mistakes.ts";
+import { parseQuery, type Query } from "./documents/query.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, Sides } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeDocument } from "./forward/unknown.ts";
-import { type IssueTexts, openCounts, openIssueTexts } from "./kept-lists.ts";
-import { mayLack } from "./mistakes.ts";
-import { parseQuery, type Query } from "./query.ts";
-import { bugIn, MissingValues, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
+import {
+  bugIn,
+  MissingValues,
+  quotaSpentText,
+  type Result,
+  resultOf,
+  resultText,
+  wentWrongText,
+} from "./run/result.ts";
 import { apiSchema } from "./schema.ts";
-import type { ChangeStreams } from "./subscribe/change-streams.ts";
 import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/events.ts";
 import { Streams, type Subscriber } from "./subscribe/streams.ts";
 

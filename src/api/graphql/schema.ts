@@ -11,16 +11,15 @@ import {
   isScalarType,
 } from "graphql";
 import { objectOf } from "../../json.ts";
-import type { Right } from "../../kinds/rights.ts";
+import type { Right } from "../../kinds/contract/rights.ts";
 import { issueSource } from "../../mirror/read/issues.ts";
 import { labelSource } from "../../mirror/read/labels.ts";
 import { milestoneSource } from "../../mirror/read/milestones.ts";
 import { findIssueDocuments, type PageSource } from "../../mirror/read/pages.ts";
 import { pullSource } from "../../mirror/read/pulls.ts";
-import type { GraphqlCall } from "./call.ts";
-import { typedError } from "./errors.ts";
+import type { GraphqlCall } from "./call/call.ts";
+import type { Node } from "./call/node.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";
-import type { Node } from "./node.ts";
 import { accountNamed, accountResolvers, ownsRepositories } from "./resolve/accounts.ts";
 import { checkResolvers } from "./resolve/checks.ts";
 import { commitResolvers } from "./resolve/commits.ts";
@@ -46,6 +45,7 @@ import { repositoryDetails, topicResolvers } from "./resolve/repository-details.
 import { reviewResolvers } from "./resolve/reviews.ts";
 import { search } from "./resolve/search.ts";
 import { threadResolvers } from "./resolve/threads.ts";
+import { typedError } from "./run/errors.ts";
 import type { FieldInfo } from "./run/plan.ts";
 import { subscriptionFields } from "./subscribe/fields.ts";
 

@@ -3,8 +3,8 @@ import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { levelOf } from "../../failure.ts";
 import { writes } from "../../schema.ts";
-import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
-import type { Call } from "../call.ts";
+import type { UpstreamHeaders } from "../../upstream/protocol/headers.ts";
+import type { Call } from "../call/call.ts";
 import type { User } from "../callers/permissions.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
 

@@ -1,13 +1,13 @@
 import { type Fields, objectOf, parseStored } from "../../json.ts";
-import { ONES_OWN } from "../../mirror/documents.ts";
+import { ONES_OWN } from "../../mirror/documents/documents.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
-import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
+import { type Answer, type ApiContext, type Call, ok } from "../call/call.ts";
+import { showFields } from "../call/view.ts";
 import { ApiFault, type FieldFault, notFound, unmirrored, unshown } from "../dialect/fault.ts";
 import { choice, sentChoice, sentDirection } from "../dialect/protocol.ts";
 import { shownByUpstream } from "../forward/as-caller.ts";
 import { storeShown } from "../forward/store-shown.ts";
-import { showFields } from "../view.ts";
 import { askedPage, numberParam, repositoryPage } from "./page.ts";
 
 /** The keys that only an organisation's own page has. */

@@ -1,5 +1,5 @@
 /** What only upstream knows of its users: their notifications, and the events of what they follow. */
-import { type Answer, type Call, ok } from "../call.ts";
+import { type Answer, type Call, ok } from "../call/call.ts";
 import { requireUser } from "../callers/permissions.ts";
 import { forwardAsCaller } from "../forward/as-caller.ts";
 

@@ -1,11 +1,11 @@
 import { levelOf } from "../../failure.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
-import type { Right } from "../../kinds/rights.ts";
+import type { Right } from "../../kinds/contract/rights.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { isMirroredIssue, isMirroredPull } from "../../mirror/read/pulls.ts";
-import { UnsafePathError } from "../../upstream/client/paths.ts";
-import type { RawAnswer } from "../../upstream/client/upstream.ts";
-import type { Answer, RepositoryCall } from "../call.ts";
+import { UnsafePathError } from "../../upstream/protocol/paths.ts";
+import type { RawAnswer } from "../../upstream/protocol/upstream.ts";
+import type { Answer, RepositoryCall } from "../call/call.ts";
 import { requireWriter } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { jsonIn, objectIn } from "../dialect/sent.ts";

@@ -1,6 +1,6 @@
 import { type Fields, parseStored } from "../../json.ts";
 import { findAssignees } from "../../mirror/read/users.ts";
-import type { Answer, RepositoryCall } from "../call.ts";
+import type { Answer, RepositoryCall } from "../call/call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { askedPage, numberedPage } from "./page.ts";
 

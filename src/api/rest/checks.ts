@@ -10,12 +10,12 @@ import {
   findStatuses,
 } from "../../mirror/read/checks.ts";
 import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showAll, showFields, showOne } from "../call/view.ts";
 import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { choice } from "../dialect/protocol.ts";
-import { showAll, showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
 type Held = Exclude<keyof CheckedHead, "sha">;

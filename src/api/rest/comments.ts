@@ -7,11 +7,11 @@ import {
   findParentNumber,
 } from "../../mirror/read/comments.ts";
 import { isMirroredPull } from "../../mirror/read/pulls.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showOne } from "../call/view.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, moment, sentDirection } from "../dialect/protocol.ts";
-import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 import { requirePull } from "./pulls.ts";

@@ -8,9 +8,9 @@ import {
   findWithStatuses,
 } from "../../mirror/read/deployments.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showOne } from "../call/view.ts";
 import { notFound, unread } from "../dialect/fault.ts";
-import { showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
 const FILTERS = ["sha", "ref", "task", "environment"] as const;

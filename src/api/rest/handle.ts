@@ -9,10 +9,13 @@ import {
 } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
 import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
-import { isSafePath } from "../../upstream/client/paths.ts";
+import { isSafePath } from "../../upstream/protocol/paths.ts";
 import type { Pace } from "../../work/pace.ts";
-import type { Again, LearntBefore } from "../again.ts";
-import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
+import type { Again, LearntBefore } from "../call/again.ts";
+import type { Answer, ApiContext, Call, RenderedPage } from "../call/call.ts";
+import { encoded } from "../call/kept-bodies.ts";
+import type { ApiMeter, RequestFigures } from "../call/metering.ts";
+import type { Match, Operation } from "../call/operation.ts";
 import type { Callers } from "../callers/caller.ts";
 import { acceptedPermissions, type Caller, mayForwardAs, sightOf, type User } from "../callers/permissions.ts";
 import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
@@ -44,9 +47,6 @@ import {
 } from "../dialect/protocol.ts";
 import { forward, forwardedReply } from "../forward/forwarding.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
-import { encoded } from "../kept-bodies.ts";
-import type { ApiMeter, RequestFigures } from "../metering.ts";
-import type { Match, Operation } from "../operation.ts";
 import { answerTo, cacheHeaders, isOurJson } from "./run.ts";
 
 const NO_PARAMETERS: ReadonlySet<string> = new Set();

@@ -1,11 +1,11 @@
 import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-across.ts";
 import { findUser } from "../../mirror/read/users.ts";
-import { type Answer, type Call, ok } from "../call.ts";
+import { type Answer, type Call, ok } from "../call/call.ts";
+import { showEach } from "../call/view.ts";
 import { requireUser } from "../callers/permissions.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { choice, issueState, moment } from "../dialect/protocol.ts";
-import { showEach } from "../view.ts";
 import { requireOrganization } from "./accounts.ts";
 import { askedLabels, askedOrder, askedType } from "./issues.ts";
 import { askedPage } from "./page.ts";

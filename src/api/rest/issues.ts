@@ -12,12 +12,12 @@ import { MOST_LABELS } from "../../mirror/read/label-lists.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
 import { sees } from "../../mirror/read/repositories.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
-import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, moved, ok, type RepositoryCall } from "../call/call.ts";
+import { showFields, showList, showOne } from "../call/view.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
 import { choice, isOutside, issueState, moment, pageNumber, pageSize, sentDirection } from "../dialect/protocol.ts";
-import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 
 /**

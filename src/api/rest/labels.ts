@@ -1,9 +1,9 @@
 import { findLabel, findLabels } from "../../mirror/read/labels.ts";
 import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/read/milestones.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showOne } from "../call/view.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, sentDirection } from "../dialect/protocol.ts";
-import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
 export async function listLabels(call: RepositoryCall): Promise<Answer> {

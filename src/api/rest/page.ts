@@ -1,10 +1,10 @@
 import type { RepositoryDocument } from "../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
-import { type Answer, type Call, ok } from "../call.ts";
+import { type Answer, type Call, ok } from "../call/call.ts";
+import { showList } from "../call/view.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { pageNumber, pageSize } from "../dialect/protocol.ts";
-import { showList } from "../view.ts";
 
 /** The part of a list that a page number asks for. */
 export function askedPage(query: URLSearchParams): { page: number; limit: number; offset: number } {

@@ -1,6 +1,6 @@
 import { countHeldLists, findListed } from "../../mirror/read/lists.ts";
 import type { ListName } from "../../mirror/store/lists.ts";
-import type { Answer, RepositoryCall } from "../call.ts";
+import type { Answer, RepositoryCall } from "../call/call.ts";
 import { notHeld, unread } from "../dialect/fault.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 

@@ -1,10 +1,10 @@
 import { type Fields, parseStored } from "../../json.ts";
 import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showFields, showOne } from "../call/view.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, sentChoice, sentDirection } from "../dialect/protocol.ts";
 import { shownToMirror } from "../forward/mirror-reads.ts";
-import { showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
 export async function listPulls(call: RepositoryCall): Promise<Answer> {

@@ -1,9 +1,9 @@
 import { areRefsHeld, findBranches, findMatchingRefs, findRefs, findTags } from "../../mirror/read/refs.ts";
 import { refNameOf } from "../../mirror/store/refs.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showList, showOne } from "../call/view.ts";
 import { ApiFault, notFound, notHeld, unread } from "../dialect/fault.ts";
 import { prefers } from "../dialect/preferences.ts";
-import { showList, showOne } from "../view.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
 export async function listBranches(call: RepositoryCall): Promise<Answer> {

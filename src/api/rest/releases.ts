@@ -1,9 +1,9 @@
 import { findHeldReleases, findRelease, findReleases, type HeldReleases } from "../../mirror/read/releases.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showOne } from "../call/view.ts";
 import { seesDrafts } from "../callers/permissions.ts";
 import { notFound, notHeld, unread } from "../dialect/fault.ts";
-import { showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
 export async function listReleases(call: RepositoryCall): Promise<Answer> {

@@ -2,11 +2,11 @@ import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { findUserRepositories, type Relation } from "../../mirror/read/repository-lists.ts";
 import { findUser } from "../../mirror/read/users.ts";
-import { type Answer, type Call, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, type Call, ok, type RepositoryCall } from "../call/call.ts";
+import { showOne } from "../call/view.ts";
 import { learnPublicRights, requireUser } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, moment } from "../dialect/protocol.ts";
-import { showOne } from "../view.ts";
 import { fetchAndStoreWhole, repositoryOrder, showToAll } from "./accounts.ts";
 import { askedPage, repositoryPage } from "./page.ts";
 

@@ -1,5 +1,5 @@
-import { pagesOf } from "../../upstream/client/address.ts";
-import { type Answer, type Call, ok } from "../call.ts";
+import { pagesOf } from "../../upstream/protocol/address.ts";
+import { type Answer, type Call, ok } from "../call/call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { API_VERSIONS, ENTERPRISE_PREFIX } from "../dialect/protocol.ts";

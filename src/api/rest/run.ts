@@ -2,7 +2,7 @@ import { createHash, hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf, isRead, isShort, type RequestHeaders } from "../../http/reply.ts";
-import { isCodeRight, type Right } from "../../kinds/rights.ts";
+import { isCodeRight, type Right } from "../../kinds/contract/rights.ts";
 import {
   findOldestConfirmation,
   findRenamedRepository,
@@ -13,7 +13,7 @@ import {
 import type { Kept, Standing } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import type { Pace } from "../../work/pace.ts";
-import { shownStanding } from "../again.ts";
+import { shownStanding } from "../call/again.ts";
 import {
   type Answer,
   type ApiContext,
@@ -22,7 +22,9 @@ import {
   type PublicRight,
   type RenderedPage,
   type RepositoryCall,
-} from "../call.ts";
+} from "../call/call.ts";
+import { ownBytes } from "../call/kept-bodies.ts";
+import type { Match, Operation } from "../call/operation.ts";
 import {
   type Caller,
   classOf,
@@ -41,8 +43,6 @@ import { forwardAsCaller } from "../forward/as-caller.ts";
 import { refreshShown } from "../forward/fresh.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
 import { notAsked, notServed } from "../forward/service-routes.ts";
-import { ownBytes } from "../kept-bodies.ts";
-import type { Match, Operation } from "../operation.ts";
 
 /** The paths whose answers say nothing of upstream. */
 const OWN: ReadonlySet<string> = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);

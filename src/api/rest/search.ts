@@ -12,12 +12,12 @@ import {
 } from "../../mirror/search/query.ts";
 import { parseRepositorySearch, searchRepositories } from "../../mirror/search/repositories.ts";
 import { findFragments, textsIn } from "../../mirror/search/text-matches.ts";
-import { type Answer, type Call, ok } from "../call.ts";
+import { type Answer, type Call, ok } from "../call/call.ts";
+import { showEach } from "../call/view.ts";
 import { learnPublicRights, searcherOf } from "../callers/permissions.ts";
 import { joined } from "../dialect/elements.ts";
 import { ApiFault, type FieldFault, UnmirroredFault, unshown } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
-import { showEach } from "../view.ts";
 import { askedPage, numberParam } from "./page.ts";
 
 const SEARCH_DOCS = "https://docs.github.com/v3/search/";

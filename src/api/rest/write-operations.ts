@@ -1,11 +1,11 @@
 import type { Fields } from "../../json.ts";
-import type { Right } from "../../kinds/rights.ts";
+import type { Right } from "../../kinds/contract/rights.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { findLabel } from "../../mirror/read/labels.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
-import type { RepositoryCall } from "../call.ts";
+import type { RepositoryCall } from "../call/call.ts";
+import type { ServedOperation } from "../call/operation.ts";
 import { notFound, REST_DOCS } from "../dialect/fault.ts";
-import type { ServedOperation } from "../operation.ts";
 import * as issues from "../writes/issue-writes.ts";
 import * as labels from "../writes/label-writes.ts";
 import * as pulls from "../writes/pull-writes.ts";

@@ -1,5 +1,5 @@
 import { listen } from "../../../db/announcement.ts";
-import type { ApiContext } from "../call.ts";
+import type { ApiContext } from "../call/call.ts";
 
 /** Who listens to what committed transactions tell. */
 export interface Listener {

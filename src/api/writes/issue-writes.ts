@@ -3,13 +3,13 @@
  * same.
  */
 import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
-import { referenceId } from "../../kinds/placeholders.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
+import { referenceId } from "../../kinds/contract/placeholders.ts";
 import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import { strip } from "../../mirror/store/template.ts";
-import type { ApiContext } from "../call.ts";
+import type { ApiContext } from "../call/call.ts";
 import type { FollowUpRead } from "./read-back.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 

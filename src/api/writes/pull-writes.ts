@@ -1,7 +1,7 @@
 /** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
 import { type Json, objectOf, rowsOf, textOf } from "../../json.ts";
-import type { ResourceKey } from "../../kinds/kind.ts";
-import { referenceId } from "../../kinds/placeholders.ts";
+import type { ResourceKey } from "../../kinds/contract/kind.ts";
+import { referenceId } from "../../kinds/contract/placeholders.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { FollowUpRead } from "./read-back.ts";

@@ -1,8 +1,8 @@
 import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
-import type { Kind } from "../../kinds/kind.ts";
-import { Waits } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
+import { Waits } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import type { Writer } from "./send-once.ts";
 
 /** A read of upstream after a write. */

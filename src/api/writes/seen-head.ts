@@ -1,7 +1,7 @@
 /** The head of a pull request that a caller opens: it may lie in another repository than the pull request. */
 import { sql } from "../../../db/sql.ts";
 import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
-import { referenceId } from "../../kinds/placeholders.ts";
+import { referenceId } from "../../kinds/contract/placeholders.ts";
 import { isNamed } from "../../mirror/read/names.ts";
 import { mirroredWhere, sees, visible } from "../../mirror/read/repositories.ts";
 import { sightOf } from "../callers/permissions.ts";

@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
-import type { ApiContext, Call } from "../call.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import type { RawAnswer, WriteRequest } from "../../upstream/protocol/upstream.ts";
+import type { ApiContext, Call } from "../call/call.ts";
 import type { User } from "../callers/permissions.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import type { WriteRecord } from "../record/write-record.ts";

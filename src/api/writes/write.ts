@@ -3,7 +3,7 @@ import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { type Stored, sameValue, writtenAt } from "../../mirror/store/merge-rule.ts";
@@ -15,9 +15,9 @@ import {
   type Seen,
   type Sighting,
 } from "../../mirror/store/observation.ts";
-import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
-import { repeated } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
+import type { RawAnswer, WriteRequest } from "../../upstream/protocol/upstream.ts";
+import { repeated } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { beginRecord, type WriteRecord } from "../record/write-record.ts";
 import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./read-back.ts";
 import { OutcomeUnknownFault, requireFollowed, sendWrite, type Writer } from "./send-once.ts";

@@ -1,4 +1,4 @@
-import type { CommandGroup } from "../command.ts";
+import type { CommandGroup } from "../terminal/command.ts";
 import { create } from "./create.ts";
 
 export const app: CommandGroup = {

@@ -2,13 +2,13 @@ import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { apiUrl, httpUrl, port } from "../../config/values.ts";
 import { rootReasonOf } from "../../failure.ts";
-import { pagesOf } from "../../upstream/client/address.ts";
 import { convertManifest, type NewApp } from "../../upstream/credentials/app-manifest.ts";
-import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { pagesOf } from "../../upstream/protocol/address.ts";
 import { readSettingsFile, withSettings, writePrivately } from "../init/settings-file.ts";
-import { leavingSignal } from "../leaving.ts";
-import type { Output } from "../output.ts";
-import { START, typed } from "../typed.ts";
+import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { leavingSignal } from "../terminal/leaving.ts";
+import type { Output } from "../terminal/output.ts";
+import { START, typed } from "../terminal/typed.ts";
 import { CallbackServer } from "./callback.ts";
 import { manifestOf } from "./manifest.ts";
 

@@ -6,10 +6,10 @@ import {
   loadPayload,
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
-import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../command.ts";
-import { LIMIT, readLimit, readSince } from "../listing.ts";
-import { openInstance } from "../open-instance.ts";
-import type { Output } from "../output.ts";
+import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../terminal/command.ts";
+import { LIMIT, readLimit, readSince } from "../terminal/listing.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import type { Output } from "../terminal/output.ts";
 import { replay } from "./replay.ts";
 import { deliveriesTable, detailsOf, unknownDelivery } from "./text.ts";
 

@@ -7,12 +7,12 @@ import {
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
-import { Waits } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import { counted, grouped, type Output, spanOf } from "../output.ts";
-import { START } from "../typed.ts";
+import { Waits } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { type Command, type Given, UsageError } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { counted, grouped, type Output, spanOf } from "../terminal/output.ts";
+import { START } from "../terminal/typed.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
 const REPLAYED_AT_ONCE = 500;

@@ -1,8 +1,8 @@
 import type { Context } from "../../context.ts";
 import type { StoredDelivery } from "../../inbox/deliveries.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
-import { CommandError, listOf } from "../command.ts";
-import { grouped, plain, spanOf, styled, tableLines } from "../output.ts";
+import { CommandError, listOf } from "../terminal/command.ts";
+import { grouped, plain, spanOf, styled, tableLines } from "../terminal/output.ts";
 
 /** These deliveries are not in the inbox, or no longer. */
 export function unknownDelivery(names: readonly string[], { config }: Pick<Context, "config">): CommandError {

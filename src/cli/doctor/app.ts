@@ -1,14 +1,14 @@
 import type { Context } from "../../context.ts";
+import { type Installation, loadInstallations } from "../../upstream/credentials/installations.ts";
 import {
   CredentialRejectedError,
   UpstreamRefusedError,
   UpstreamUnavailableError,
-} from "../../upstream/client/errors.ts";
-import type { ReadAnswer } from "../../upstream/client/upstream.ts";
-import { type Installation, loadInstallations } from "../../upstream/credentials/installations.ts";
+} from "../../upstream/protocol/errors.ts";
+import type { ReadAnswer } from "../../upstream/protocol/upstream.ts";
 import { NEEDED_PERMISSIONS, permissionName } from "../hooks/app-diagnosis.ts";
-import { JsonObject } from "../json.ts";
-import { counted } from "../output.ts";
+import { JsonObject } from "../terminal/json.ts";
+import { counted } from "../terminal/output.ts";
 import { clockFinding, type Finding, Findings, firstNames, okFinding, problem, upstreamAway } from "./finding.ts";
 
 /** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */

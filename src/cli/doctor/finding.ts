@@ -1,6 +1,6 @@
 import type { UnfitStoreError } from "../../../db/unfit.ts";
 import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
-import { listOf } from "../command.ts";
+import { listOf } from "../terminal/command.ts";
 
 /** All problems that can be found, each with the part that it concerns. docs/operations.md explains each of them. */
 export const CHECKS = {

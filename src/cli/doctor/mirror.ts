@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
-import { askReplicas } from "../../api/replicas.ts";
+import { askReplicas } from "../../api/call/replicas.ts";
 import type { Context } from "../../context.ts";
 import { findListedTargets } from "../../events/listed-targets.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../../health/status.ts";
 import { countTroubled } from "../../inbox/deliveries.ts";
 import { problems } from "../../schema.ts";
-import { counted, plain, spanOf } from "../output.ts";
+import { counted, plain, spanOf } from "../terminal/output.ts";
 import { type Finding, Findings, firstNames } from "./finding.ts";
 
 /** How many selections get a finding of their own. */

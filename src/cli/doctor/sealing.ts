@@ -1,7 +1,7 @@
 import { sealingKeyName } from "../../config/sealing.ts";
 import type { Context } from "../../context.ts";
 import { countSealedSecrets } from "../../events/target.ts";
-import { counted } from "../output.ts";
+import { counted } from "../terminal/output.ts";
 import { type Finding, Findings } from "./finding.ts";
 
 /** Which keys the targets' secrets still need, so that an operator knows when an older one can go. */

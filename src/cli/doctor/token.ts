@@ -1,6 +1,6 @@
-import type { TokenReport } from "../../upstream/credentials/token-report.ts";
-import { listOf } from "../command.ts";
-import { grouped, spanOf } from "../output.ts";
+import type { TokenReport } from "../../upstream/client/token-report.ts";
+import { listOf } from "../terminal/command.ts";
+import { grouped, spanOf } from "../terminal/output.ts";
 import { type Finding, Findings, firstNames } from "./finding.ts";
 
 /** Pure. @param now epoch milliseconds */

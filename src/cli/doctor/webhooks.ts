@@ -1,10 +1,10 @@
 import { wholeReasonOf } from "../../failure.ts";
-import { isUnanswered } from "../../upstream/client/errors.ts";
+import { isUnanswered } from "../../upstream/protocol/errors.ts";
 import { checkNamedHook } from "../hooks/check.ts";
 import type { HookFinding } from "../hooks/diagnosis.ts";
 import { findHookNames } from "../hooks/hook-names.ts";
 import { reachableAddress } from "../hooks/repository-hooks.ts";
-import type { OpenedInstance } from "../open-instance.ts";
+import type { OpenedInstance } from "../terminal/open-instance.ts";
 import { type Finding, firstNames, okFinding, problem, warning } from "./finding.ts";
 
 /** How many hooks are checked, at two requests each. `tain hooks check` checks all. */

@@ -1,7 +1,7 @@
 import { rootReasonOf } from "../../failure.ts";
 import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { VERSION } from "../../version.ts";
-import { CommandError } from "../command.ts";
+import { CommandError } from "../terminal/command.ts";
 import { type FeedLine, readLine } from "./lines.ts";
 
 /** The time after which a silent connection counts as broken: the server sends a sign of life three times in it. */

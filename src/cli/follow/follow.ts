@@ -1,10 +1,10 @@
 import { codeOf } from "../../failure.ts";
-import { Waits } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { type Command, CommandError, type Given, UsageError } from "../command.ts";
-import { readInstance } from "../instance.ts";
-import { type Output, spanOf } from "../output.ts";
-import { readNames } from "../repositories/patterns.ts";
+import { Waits } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { readInstance } from "../terminal/instance.ts";
+import { type Output, spanOf } from "../terminal/output.ts";
+import { readNames } from "../terminal/patterns.ts";
 import { connect, type FeedAddress, type Interrupted } from "./connection.ts";
 import { endReason, eventLine, type FeedLine } from "./lines.ts";
 

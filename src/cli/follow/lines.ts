@@ -1,5 +1,5 @@
 import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
-import { plain, styled } from "../output.ts";
+import { plain, styled } from "../terminal/output.ts";
 
 /** A line of the feed. */
 export interface FeedLine {

@@ -1,8 +1,8 @@
 import type { Context } from "../../context.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { type AppAtUpstream, type AppHook, readApp, readAppHook } from "../../upstream/hooks/app-hook.ts";
 import type { SentDelivery } from "../../upstream/hooks/hooks.ts";
-import { listOf } from "../command.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { listOf } from "../terminal/command.ts";
 import { arrivalFindings, failureFinding, type HookFinding } from "./diagnosis.ts";
 
 /** The permissions that an account has to grant a mirror. GitHub docs: metadata always comes with the others. */

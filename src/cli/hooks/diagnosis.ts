@@ -1,7 +1,7 @@
-import { LATER_EVENTS } from "../../sync/deliveries/events.ts";
+import { LATER_EVENTS } from "../../sync/events/events.ts";
 import type { HookAtUpstream, SentDelivery } from "../../upstream/hooks/hooks.ts";
-import { listOf } from "../command.ts";
-import { counted } from "../output.ts";
+import { listOf } from "../terminal/command.ts";
+import { counted } from "../terminal/output.ts";
 
 /** A problem of a hook, and what to do about it. */
 export interface HookFinding {

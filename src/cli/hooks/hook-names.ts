@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { findInstallations } from "../../upstream/credentials/installations.ts";
-import { CommandError } from "../command.ts";
-import { findMatches, readNames } from "../repositories/patterns.ts";
+import { CommandError } from "../terminal/command.ts";
+import { findMatches, readNames } from "../terminal/patterns.ts";
 import { findMirroredNames } from "./repository-hooks.ts";
 
 /** The word that names the App's own webhook in place of a repository. */

@@ -1,4 +1,4 @@
-import type { CommandGroup } from "../command.ts";
+import type { CommandGroup } from "../terminal/command.ts";
 import { check } from "./check.ts";
 import { list } from "./list.ts";
 import { register } from "./register.ts";

@@ -1,9 +1,9 @@
 import type { Context } from "../../context.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { type HookAtUpstream, listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
-import type { Command, Given } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import { type Output, styled, tableLines } from "../output.ts";
+import type { Command, Given } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { type Output, styled, tableLines } from "../terminal/output.ts";
 import { examineApp } from "./app-diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { findHooked } from "./own-secret.ts";

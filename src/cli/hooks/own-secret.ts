@@ -2,8 +2,8 @@ import { type HookHolder, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { readApp } from "../../upstream/hooks/app-hook.ts";
 import { findId, type HookedRepository } from "../../upstream/hooks/hooks.ts";
-import { CommandError } from "../command.ts";
-import { findMatches } from "../repositories/patterns.ts";
+import { CommandError } from "../terminal/command.ts";
+import { findMatches } from "../terminal/patterns.ts";
 import { APP_WORD } from "./hook-names.ts";
 
 type SecretContext = Pick<Context, "config" | "db" | "upstream">;

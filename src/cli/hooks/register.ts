@@ -1,12 +1,12 @@
 import type { Context } from "../../context.ts";
 import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { type Command, CommandError, type Given } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import { type Output, spanOf, styled } from "../output.ts";
-import { findMatches } from "../repositories/patterns.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { type Output, spanOf, styled } from "../terminal/output.ts";
+import { findMatches } from "../terminal/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, hookProblem, permissionFinding } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";

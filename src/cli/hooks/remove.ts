@@ -1,9 +1,9 @@
 import { forgetSubscription } from "../../sync/following/hook-subscriptions.ts";
 import { deleteRepositoryHook, listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import type { Output } from "../output.ts";
-import { findMatches, readNames } from "../repositories/patterns.ts";
+import { type Command, type Given, UsageError } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import type { Output } from "../terminal/output.ts";
+import { findMatches, readNames } from "../terminal/patterns.ts";
 import { APP_WORD, findHookNames } from "./hook-names.ts";
 import { findHooked } from "./own-secret.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";

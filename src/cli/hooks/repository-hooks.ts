@@ -6,10 +6,10 @@ import type { Context } from "../../context.ts";
 import { repositories, repositorySyncs } from "../../schema.ts";
 import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { findInstallations } from "../../upstream/credentials/installations.ts";
-import { CommandError } from "../command.ts";
-import type { OpenedInstance } from "../open-instance.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { CommandError } from "../terminal/command.ts";
+import type { OpenedInstance } from "../terminal/open-instance.ts";
 
 export interface MirroredName {
   id: number;

@@ -1,7 +1,7 @@
-import { type Command, CommandError, type Given, UsageError } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import type { Output } from "../output.ts";
-import { readPatterns } from "../repositories/patterns.ts";
+import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import type { Output } from "../terminal/output.ts";
+import { readPatterns } from "../terminal/patterns.ts";
 import { APP_WORD } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { NO_SECRET } from "./repository-hooks.ts";

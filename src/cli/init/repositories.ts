@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import { wholeReasonOf } from "../../failure.ts";
-import { isUnanswered, UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { isUnanswered, UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { type Finding, firstNames, okFinding, problem, warning } from "../doctor/finding.ts";
 
 /** Whether upstream shows us the repositories of each pattern. Costs a request for each pattern. */

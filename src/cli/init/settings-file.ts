@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { codeOf, rootReasonOf } from "../../failure.ts";
-import { CommandError } from "../command.ts";
+import { CommandError } from "../terminal/command.ts";
 
 /** The text of the file; null: there is none. */
 export async function readSettingsFile(file: string): Promise<string | null> {

@@ -1,5 +1,5 @@
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { ONE_REQUEST, OWN_HEADERS, Transport } from "../../upstream/client/transport.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import { ONE_REQUEST, OWN_HEADERS, Transport } from "../../upstream/protocol/transport.ts";
 import { type Finding, okFinding, problem, upstreamAway } from "../doctor/finding.ts";
 
 /** Whether an API answers at the address. It speaks JSON to strangers too, also where it only refuses them. */

@@ -7,11 +7,11 @@ import { problems } from "../../schema.ts";
 import { selectParts } from "../../sync/following/parts.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
-import { type Command, type Given, UsageError } from "../command.ts";
 import { reachableAddress, registerHook } from "../hooks/repository-hooks.ts";
-import { openInstance } from "../open-instance.ts";
-import { type Output, styled, tableLines } from "../output.ts";
-import { findMatches, readPatterns } from "./patterns.ts";
+import { type Command, type Given, UsageError } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { type Output, styled, tableLines } from "../terminal/output.ts";
+import { findMatches, readPatterns } from "../terminal/patterns.ts";
 
 export const add: Command = {
   name: "add",

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { type ListedAudit, listAudits } from "../../sync/audit/list.ts";
 import type { Drift } from "../../sync/audit/report.ts";
-import { counted, grouped, type Output, spanOf, styled, tableLines } from "../output.ts";
+import { counted, grouped, type Output, spanOf, styled, tableLines } from "../terminal/output.ts";
 
 const MOST_AUDITS = 1_000;
 /** How many differences are shown for each audit. */

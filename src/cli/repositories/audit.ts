@@ -1,17 +1,17 @@
 import type { Context } from "../../context.ts";
 import { type AuditPhase, AuditUnderWayError, audit as auditRepository } from "../../sync/audit/audit.ts";
 import { type AuditReport, driftCount } from "../../sync/audit/report.ts";
-import { RemovedError } from "../../sync/following/while-mirrored.ts";
+import { RemovedError } from "../../sync/problems/errors.ts";
 import { RepositoryUnavailableError } from "../../sync/reads/pages.ts";
-import type { QuotaSpentError } from "../../upstream/client/errors.ts";
-import { Waits, wait } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { type Command, CommandError, type Given, UsageError } from "../command.ts";
-import { leavingSignal } from "../leaving.ts";
-import { openInstance } from "../open-instance.ts";
-import { counted, type Output, PLAIN_MS, spanOf, styled } from "../output.ts";
+import type { QuotaSpentError } from "../../upstream/protocol/errors.ts";
+import { Waits, wait } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { leavingSignal } from "../terminal/leaving.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { counted, type Output, PLAIN_MS, spanOf, styled } from "../terminal/output.ts";
+import { findMatches, type MatchedRepository, readNames } from "../terminal/patterns.ts";
 import { driftText, listNewest } from "./audit-list.ts";
-import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
 
 export const audit: Command = {
   name: "audit",

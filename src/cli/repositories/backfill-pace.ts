@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type RepositoryStatus, sum } from "../../health/status.ts";
-import { counted, grouped, spanOf, styled } from "../output.ts";
+import { counted, grouped, spanOf, styled } from "../terminal/output.ts";
 
 /** How much of the backfills is done, at a moment. */
 export interface Sample {

@@ -3,13 +3,13 @@ import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
 import { restartBackfill } from "../../sync/backfill/backfill.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
-import { type Command, CommandError, type Given } from "../command.ts";
-import { leavingSignal } from "../leaving.ts";
-import { openInstance } from "../open-instance.ts";
-import { counted, type Output } from "../output.ts";
-import { START } from "../typed.ts";
+import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { leavingSignal } from "../terminal/leaving.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { counted, type Output } from "../terminal/output.ts";
+import { findMatches, type MatchedRepository, readNames } from "../terminal/patterns.ts";
+import { START } from "../terminal/typed.ts";
 import { followBackfills } from "./follow-backfills.ts";
-import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
 
 export const backfill: Command = {
   name: "backfill",

@@ -2,10 +2,10 @@ import { isPostgresOutage } from "../../../db/outage.ts";
 import type { Context } from "../../context.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { type QuotaReport, quotaReport } from "../../upstream/quota/report.ts";
-import { waitAfterMs } from "../../work/backoff.ts";
-import { waitUnlessAborted } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { type Output, PLAIN_MS, shownLength } from "../output.ts";
+import { waitAfterMs } from "../../waits/backoff.ts";
+import { waitUnlessAborted } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { type Output, PLAIN_MS, shownLength } from "../terminal/output.ts";
 import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
 
 /** More repositories than this do not fit above the summary line. */

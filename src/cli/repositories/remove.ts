@@ -1,10 +1,10 @@
 import type { Context } from "../../context.ts";
 import { selections } from "../../schema.ts";
 import { removeSelection } from "../../sync/following/removal.ts";
-import { type Command, CommandError, type Given } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import type { Output } from "../output.ts";
-import { readPatterns } from "./patterns.ts";
+import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import type { Output } from "../terminal/output.ts";
+import { readPatterns } from "../terminal/patterns.ts";
 
 export const remove: Command = {
   name: "remove",

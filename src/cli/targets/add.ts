@@ -4,11 +4,11 @@ import { wantsChanged } from "../../events/log.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
-import { type Command, CommandError, type Given, UsageError } from "../command.ts";
-import { newSecret } from "../instance.ts";
-import { type OpenedInstance, openInstance } from "../open-instance.ts";
-import type { Output } from "../output.ts";
-import { findMatches, readPatterns } from "../repositories/patterns.ts";
+import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { newSecret } from "../terminal/instance.ts";
+import { type OpenedInstance, openInstance } from "../terminal/open-instance.ts";
+import type { Output } from "../terminal/output.ts";
+import { findMatches, readPatterns } from "../terminal/patterns.ts";
 
 export const add: Command = {
   name: "targets add",

@@ -1,9 +1,9 @@
 import { askForRedelivery } from "../../events/asks.ts";
 import { wakeTargets, wantsChanged } from "../../events/log.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
-import { type Command, CommandError, type Given } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import type { Output } from "../output.ts";
+import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import type { Output } from "../terminal/output.ts";
 import { missing, readIds } from "./ids.ts";
 
 export const enable: Command = {

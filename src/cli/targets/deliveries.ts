@@ -1,9 +1,9 @@
 import { listSent, type Sent } from "../../events/sent.ts";
 import { findTarget } from "../../events/target.ts";
-import type { Command, Given } from "../command.ts";
-import { LIMIT, readLimit } from "../listing.ts";
-import { openInstance } from "../open-instance.ts";
-import { type Output, plain, spanOf, styled, tableLines } from "../output.ts";
+import type { Command, Given } from "../terminal/command.ts";
+import { LIMIT, readLimit } from "../terminal/listing.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { type Output, plain, spanOf, styled, tableLines } from "../terminal/output.ts";
 import { missing, readIds } from "./ids.ts";
 
 export const deliveries: Command = {

@@ -1,4 +1,4 @@
-import { CommandError, UsageError } from "../command.ts";
+import { CommandError, UsageError } from "../terminal/command.ts";
 
 export function missing(id: number): CommandError {
   return new CommandError(`There is no target ${id}: \`tain targets list\` lists them`);

@@ -1,7 +1,7 @@
 import { findListedTargets, type ListedTarget } from "../../events/listed-targets.ts";
-import type { Command, Given } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import { counted, type Output, plain, spanOf, styled, tableLines } from "../output.ts";
+import type { Command, Given } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { counted, type Output, plain, spanOf, styled, tableLines } from "../terminal/output.ts";
 
 export const list: Command = {
   name: "targets list",

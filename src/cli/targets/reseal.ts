@@ -1,7 +1,7 @@
 import { resealSecrets } from "../../events/target.ts";
-import type { Command, Given } from "../command.ts";
-import { openInstance } from "../open-instance.ts";
-import { counted, type Output } from "../output.ts";
+import type { Command, Given } from "../terminal/command.ts";
+import { openInstance } from "../terminal/open-instance.ts";
+import { counted, type Output } from "../terminal/output.ts";
 
 export const reseal: Command = {
   name: "targets reseal",

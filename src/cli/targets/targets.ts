@@ -1,4 +1,4 @@
-import type { CommandGroup } from "../command.ts";
+import type { CommandGroup } from "../terminal/command.ts";
 import { add } from "./add.ts";
 import { enable, remove, resend } from "./change.ts";
 import { deliveries } from "./deliveries.ts";

@@ -1,4 +1,4 @@
-import { JsonObject } from "../json.ts";
+import { JsonObject } from "../terminal/json.ts";
 import type { ProcessTree, TreeProgram } from "./process-tree.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { RepositoryStatus } from "../../health/status.ts";
-import type { Instance } from "../instance.ts";
-import { counted, grouped, styled } from "../output.ts";
-import { typed } from "../typed.ts";
+import type { Instance } from "../terminal/instance.ts";
+import { counted, grouped, styled } from "../terminal/output.ts";
+import { typed } from "../terminal/typed.ts";
 
 export interface Greeting {
   instance: Instance;

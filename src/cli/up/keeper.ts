@@ -1,9 +1,9 @@
 import type { Context } from "../../context.ts";
-import { waitUnlessAborted } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { waitUnlessAborted } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { findMirroredNames, registerHook } from "../hooks/repository-hooks.ts";
-import { type Instance, writeInstance } from "../instance.ts";
-import type { Output } from "../output.ts";
+import { type Instance, writeInstance } from "../terminal/instance.ts";
+import type { Output } from "../terminal/output.ts";
 import type { Demonstration } from "./demonstration.ts";
 
 /** A repository found meanwhile, by `owner/*` or `tain add`, has its webhook within this time. */

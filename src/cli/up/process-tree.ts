@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { REFUSED_STATUS } from "../../operations/shutdown.ts";
-import { waitAfterMs } from "../../work/backoff.ts";
-import { waitUnlessAborted } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { waitAfterMs } from "../../waits/backoff.ts";
+import { waitUnlessAborted } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
 
 /** One program of the tree. */
 export interface TreeProgram {

@@ -4,9 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Config, parseConfig } from "../../config.ts";
 import { codeOf, rootReasonOf } from "../../failure.ts";
 import { aborted } from "../../operations/shutdown.ts";
-import { type Command, CommandError, type Given } from "../command.ts";
-import { newSecret, readInstance } from "../instance.ts";
-import type { Output } from "../output.ts";
+import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { newSecret, readInstance } from "../terminal/instance.ts";
+import type { Output } from "../terminal/output.ts";
 import { startDemonstration } from "./demonstration.ts";
 import { ProcessTree, STOP_SHARES } from "./process-tree.ts";
 

@@ -1,5 +1,5 @@
 import { type Fields, type Json, numberOf, objectOf } from "../../json.ts";
-import { exists, isCompleted, resource, resourceEvents, sets } from "../kind.ts";
+import { exists, isCompleted, resource, resourceEvents, sets } from "../contract/kind.ts";
 import { checkRuns } from "./table.ts";
 
 /** The keys of a suite that a check run's payload leaves out. */

@@ -1,5 +1,5 @@
 import { idOf } from "../check-run/kind.ts";
-import { isCompleted, resource, resourceEvents, sets } from "../kind.ts";
+import { isCompleted, resource, resourceEvents, sets } from "../contract/kind.ts";
 import { checkSuites } from "./table.ts";
 
 export const checkSuite = resource("check_suite", checkSuites, {

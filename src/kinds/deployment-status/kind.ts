@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
-import { exists, numberInAddress, resource, resourceEvents } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { exists, numberInAddress, resource, resourceEvents } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { deploymentStatuses, deploymentStatusLists } from "./table.ts";
 
 export const deploymentStatus = resource("deployment_status", deploymentStatuses, {

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
-import { exists, resource, resourceEvents } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { exists, resource, resourceEvents } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { deploymentLists, deployments } from "./table.ts";
 
 export const deployment = resource("deployment", deployments, {

@@ -1,5 +1,5 @@
-import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { issueComments } from "./table.ts";
 
 export const issueComment = resource("issue_comment", issueComments, {

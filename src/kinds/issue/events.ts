@@ -13,8 +13,8 @@ import {
   removes,
   resourceEvents,
   sets,
-} from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+} from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 
 /** What issues and pull requests have alike. */
 export const DISCUSSED = {

@@ -1,6 +1,6 @@
 import { type Fields, objectOf } from "../../json.ts";
-import { resource, stateOf } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { resource, stateOf } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { issueEvents } from "./events.ts";
 import { issues } from "./table.ts";
 

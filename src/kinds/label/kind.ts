@@ -1,4 +1,4 @@
-import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents } from "../kind.ts";
+import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents } from "../contract/kind.ts";
 import { labels } from "./table.ts";
 
 export const label = resource("label", labels, {

@@ -1,5 +1,5 @@
-import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { milestones } from "./table.ts";
 
 export const milestone = resource("milestone", milestones, {

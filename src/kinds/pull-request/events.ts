@@ -1,6 +1,6 @@
 import { objectOf, textOf } from "../../json.ts";
+import { adds, asShown, type ResourceEvents, removes, resourceEvents, sets, shows } from "../contract/kind.ts";
 import { DISCUSSED, sinceOpened } from "../issue/events.ts";
-import { adds, asShown, type ResourceEvents, removes, resourceEvents, sets, shows } from "../kind.ts";
 
 const LISTS: ResourceEvents["lists"] = {
   ...DISCUSSED.lists,

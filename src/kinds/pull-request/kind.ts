@@ -1,6 +1,6 @@
 import { objectOf } from "../../json.ts";
-import { resource, stateOf } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { resource, stateOf } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { pullRequestEvents } from "./events.ts";
 import { pullRequests } from "./table.ts";
 

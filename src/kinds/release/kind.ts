@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import { textOf } from "../../json.ts";
-import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { asShown, CHANGES, exists, mayBeEmpty, resource, resourceEvents, sets } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { releaseLists, releases } from "./table.ts";
 
 export const release = resource("release", releases, {

@@ -1,6 +1,6 @@
 import { type Json, parseStored } from "../../json.ts";
-import { asShown, CHANGES, mayBeEmpty, resource, resourceEvents, sets, shows } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { asShown, CHANGES, mayBeEmpty, resource, resourceEvents, sets, shows } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { repositories } from "./table.ts";
 
 export const repository = resource("repository", repositories, {

@@ -1,6 +1,6 @@
 import { textOf } from "../../json.ts";
-import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents, sets } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents, sets } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { pullRequestReviews } from "./table.ts";
 
 export const review = resource("review", pullRequestReviews, {

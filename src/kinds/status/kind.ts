@@ -1,6 +1,6 @@
 import type { Json } from "../../json.ts";
-import { resource } from "../kind.ts";
-import { referenceId } from "../placeholders.ts";
+import { resource } from "../contract/kind.ts";
+import { referenceId } from "../contract/placeholders.ts";
 import { commitStatuses } from "./table.ts";
 
 export const status = resource("status", commitStatuses, {

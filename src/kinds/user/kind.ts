@@ -1,4 +1,4 @@
-import { resource } from "../kind.ts";
+import { resource } from "../contract/kind.ts";
 import { users } from "./table.ts";
 
 const SIMPLE_USER =

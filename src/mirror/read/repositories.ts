@@ -3,7 +3,7 @@ import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
-import type { Right } from "../../kinds/rights.ts";
+import type { Right } from "../../kinds/contract/rights.ts";
 import { Gather } from "../../work/gather.ts";
 import { Kept, type Reading, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
 

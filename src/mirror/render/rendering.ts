@@ -1,7 +1,7 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
-import { PLACEHOLDER, reference } from "../../kinds/placeholders.ts";
+import { PLACEHOLDER, reference } from "../../kinds/contract/placeholders.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
-import { withLogin } from "../bots.ts";
+import { withLogin } from "../documents/bots.ts";
 import {
   type Closeness,
   type Cut,
@@ -16,7 +16,7 @@ import {
   takeApart,
   wholeRepository,
   withShown,
-} from "../documents.ts";
+} from "../documents/documents.ts";
 import type { Reading } from "../unchanged/unchanged.ts";
 import { rowNamed } from "./left-out.ts";
 import { joinObjects, type SharedRows, ShownRows } from "./shared-rows.ts";

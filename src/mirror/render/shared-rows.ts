@@ -3,7 +3,7 @@ import type { Queries } from "../../../db/database.ts";
 import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
-import type { SharedKind } from "../../kinds/placeholders.ts";
+import type { SharedKind } from "../../kinds/contract/placeholders.ts";
 import { Rounds } from "../../work/gather.ts";
 import {
   domainOf,
@@ -14,7 +14,7 @@ import {
   references,
   type SharedKey,
   wholeRepository,
-} from "../documents.ts";
+} from "../documents/documents.ts";
 import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 import type { LeftOut } from "./left-out.ts";
 

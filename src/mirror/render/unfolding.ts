@@ -1,8 +1,15 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
-import { literalOf, PLACEHOLDER } from "../../kinds/placeholders.ts";
+import { literalOf, PLACEHOLDER } from "../../kinds/contract/placeholders.ts";
 import type { Pace } from "../../work/pace.ts";
-import { withLogin } from "../bots.ts";
-import { labelsHomeOf, type Mentioned, type Referred, referredBy, wholeRepository, wholeUser } from "../documents.ts";
+import { withLogin } from "../documents/bots.ts";
+import {
+  labelsHomeOf,
+  type Mentioned,
+  type Referred,
+  referredBy,
+  wholeRepository,
+  wholeUser,
+} from "../documents/documents.ts";
 import { rowNamed, UNSHOWN } from "./left-out.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";

@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Json, numberOf, textOf } from "../../json.ts";
-import { type FieldChange, fieldValue, type Kind, membersOf, type ResourceKey } from "../../kinds/kind.ts";
+import { type FieldChange, fieldValue, type Kind, membersOf, type ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
 import { fittingTime } from "./fitting.ts";
 import type { Stored } from "./merge-rule.ts";

@@ -5,7 +5,7 @@ import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
-import { literalOf, referenceId } from "../../kinds/placeholders.ts";
+import { literalOf, referenceId } from "../../kinds/contract/placeholders.ts";
 import { fitting } from "./fitting.ts";
 import { columnTable } from "./rows.ts";
 

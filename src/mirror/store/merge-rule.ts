@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Fields, isObject, type Json } from "../../json.ts";
-import { reference } from "../../kinds/placeholders.ts";
+import { reference } from "../../kinds/contract/placeholders.ts";
 
 /**
  * The one merge rule. Pure.

@@ -1,6 +1,6 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
-import type { Kind, Resource, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, Resource, ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
 import { type LastSaid, noteFound } from "./found.ts";
 import { type Folded, fold, outdatedKeys, type Stored } from "./merge-rule.ts";

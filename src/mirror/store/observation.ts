@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/contract/kind.ts";
+import { type SharedKind, withoutLogin } from "../../kinds/contract/placeholders.ts";
 import { isPullRequest } from "../../kinds/issue/kind.ts";
-import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/kind.ts";
-import { type SharedKind, withoutLogin } from "../../kinds/placeholders.ts";
 import { resourceOf } from "../../kinds/registry.ts";
-import { botLogin, withLogin } from "../bots.ts";
+import { botLogin, withLogin } from "../documents/bots.ts";
 import { type Observation, orderedAt } from "./merge-rule.ts";
 import { type DocumentHome, type ShapeIds, type SharedResource, strip } from "./template.ts";
 

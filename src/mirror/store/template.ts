@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { type Fields, type Json, largeNumber, textOf } from "../../json.ts";
-import { isPlaceholder, type SharedKind } from "../../kinds/placeholders.ts";
-import { botLogin, withLogin } from "../bots.ts";
+import { isPlaceholder, type SharedKind } from "../../kinds/contract/placeholders.ts";
+import { botLogin, withLogin } from "../documents/bots.ts";
 
 /** A resource found inside another. `fields` are stripped already. */
 export interface SharedResource {

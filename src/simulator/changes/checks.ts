@@ -1,5 +1,5 @@
 /** What Apps and people say of commits: check runs, the suites that sum them up, and statuses. */
-import type { Repository } from "../records.ts";
+import type { Repository } from "../world/records.ts";
 import type {
   Annotation,
   CheckApp,
@@ -9,9 +9,9 @@ import type {
   CheckSuite,
   CommitStatus,
   StatusState,
-} from "../records-code.ts";
-import { invalid } from "../refusal.ts";
-import { isPull, type World } from "../world.ts";
+} from "../world/records-code.ts";
+import { invalid } from "../world/refusal.ts";
+import { isPull, type World } from "../world/world.ts";
 
 const RUNS_OF_A_NAME = 1_000;
 const STATUSES_OF_A_CONTEXT = 1_000;

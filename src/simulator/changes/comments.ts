@@ -1,6 +1,6 @@
-import type { Comment, Issue } from "../records.ts";
-import { checkBody, invalid, Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { Comment, Issue } from "../world/records.ts";
+import { checkBody, invalid, Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 
 /** Bumps the issue and its counter. */
 export function createComment(world: World, by: number, issue: Issue, body: string): Comment {

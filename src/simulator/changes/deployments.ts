@@ -1,9 +1,9 @@
 /** Deployments: asked for, told how they go, and deleted. */
-import { shaNamed } from "../commits.ts";
-import type { Repository, Seconds } from "../records.ts";
-import type { Deployment, DeploymentStatus, DeploymentStatusState } from "../records-code.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import { shaNamed } from "../world/commits.ts";
+import type { Repository, Seconds } from "../world/records.ts";
+import type { Deployment, DeploymentStatus, DeploymentStatusState } from "../world/records-code.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 
 export interface DeploymentInput {
   readonly repository: Repository;

@@ -1,8 +1,8 @@
-import type { WorldEvent } from "../event.ts";
-import { unlinkAll } from "../issue-links.ts";
-import { GHOST_ID, type Issue, type LockReason, type Repository, type StateReason } from "../records.ts";
-import { checkBody, checkTitle, Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { WorldEvent } from "../world/event.ts";
+import { unlinkAll } from "../world/issue-links.ts";
+import { GHOST_ID, type Issue, type LockReason, type Repository, type StateReason } from "../world/records.ts";
+import { checkBody, checkTitle, Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 
 /** Tells an event of an issue, or of a pull request when it is one. */
 export function tellIssue(

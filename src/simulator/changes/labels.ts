@@ -1,6 +1,6 @@
-import type { Label, Repository } from "../records.ts";
-import { invalid } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { Label, Repository } from "../world/records.ts";
+import { invalid } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 import { tellIssue } from "./issues.ts";
 
 export interface LabelInput {

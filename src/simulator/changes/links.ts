@@ -1,7 +1,7 @@
-import { linksOf, parentOf, relink } from "../issue-links.ts";
-import type { Issue } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import { linksOf, parentOf, relink } from "../world/issue-links.ts";
+import type { Issue } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 
 const MOST_SUB_ISSUES = 100;
 

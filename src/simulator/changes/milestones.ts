@@ -1,6 +1,6 @@
-import type { Milestone, Repository, Seconds } from "../records.ts";
-import { invalid } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { Milestone, Repository, Seconds } from "../world/records.ts";
+import { invalid } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 import { tellIssue } from "./issues.ts";
 
 export interface MilestoneInput {

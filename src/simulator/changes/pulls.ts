@@ -1,8 +1,8 @@
-import { broughtCommit, history, mergedCommit, NO_SHA, pushedCommit, settledLength } from "../commits.ts";
-import type { NewPull } from "../new-rows.ts";
-import type { Issue, PullEnd, PullIssue, Repository } from "../records.ts";
-import { checkBody, checkTitle, invalid, Refusal } from "../refusal.ts";
-import { isPull, type World } from "../world.ts";
+import { broughtCommit, history, mergedCommit, NO_SHA, pushedCommit, settledLength } from "../world/commits.ts";
+import type { NewPull } from "../world/new-rows.ts";
+import type { Issue, PullEnd, PullIssue, Repository } from "../world/records.ts";
+import { checkBody, checkTitle, invalid, Refusal } from "../world/refusal.ts";
+import { isPull, type World } from "../world/world.ts";
 import { editIssue, tellIssue } from "./issues.ts";
 
 /** Makes a branch, or moves it: what a `git push` does. Tells `push`. Open pull requests from it follow. */

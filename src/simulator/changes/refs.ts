@@ -1,9 +1,9 @@
 /** Branches and tags made, moved and deleted: what `git push` does beside bringing commits. */
-import { commitOf, hashOf, history, NO_SHA } from "../commits.ts";
-import type { Repository } from "../records.ts";
-import type { Tag } from "../records-code.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import { commitOf, hashOf, history, NO_SHA } from "../world/commits.ts";
+import type { Repository } from "../world/records.ts";
+import type { Tag } from "../world/records-code.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 import { closePullsFrom, pushBranch } from "./pulls.ts";
 
 /** So many at once are told; with more, none is. */

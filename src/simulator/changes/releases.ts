@@ -1,9 +1,9 @@
 /** Releases: drafts, publications, and what becomes of them. */
-import { commitOf, shaNamed } from "../commits.ts";
-import type { Repository } from "../records.ts";
-import type { Release, ReleaseAsset } from "../records-code.ts";
-import { invalid } from "../refusal.ts";
-import type { World } from "../world.ts";
+import { commitOf, shaNamed } from "../world/commits.ts";
+import type { Repository } from "../world/records.ts";
+import type { Release, ReleaseAsset } from "../world/records-code.ts";
+import { invalid } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 import { createTags } from "./refs.ts";
 
 export interface ReleaseEdit {

@@ -1,7 +1,7 @@
-import type { NewRepository } from "../new-rows.ts";
-import type { Repository, User, Visibility } from "../records.ts";
-import { invalid } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { NewRepository } from "../world/new-rows.ts";
+import type { Repository, User, Visibility } from "../world/records.ts";
+import { invalid } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 
 export function createRepository(world: World, by: number, input: NewRepository): Repository {
   checkName(world, input.ownerId, input.name);

@@ -1,6 +1,6 @@
-import type { PullIssue, Review, ReviewComment, ReviewState } from "../records.ts";
-import { checkBody, invalid, Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { PullIssue, Review, ReviewComment, ReviewState } from "../world/records.ts";
+import { checkBody, invalid, Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 
 export interface ReviewInput {
   readonly body?: string;

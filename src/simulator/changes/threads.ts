@@ -1,5 +1,5 @@
-import type { PullIssue } from "../records.ts";
-import type { World } from "../world.ts";
+import type { PullIssue } from "../world/records.ts";
+import type { World } from "../world/world.ts";
 
 /** A thread is called by its first comment. Unconfirmed: that `updated_at` of the pull request stays. */
 export function resolveThread(world: World, by: number, issue: PullIssue, thread: number, resolved: boolean): void {

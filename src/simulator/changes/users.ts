@@ -1,7 +1,7 @@
-import type { NewUser } from "../new-rows.ts";
-import { GHOST_ID, type User } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import type { NewUser } from "../world/new-rows.ts";
+import { GHOST_ID, type User } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 import { deleteRepository } from "./repositories.ts";
 
 export function createUser(world: World, fields: NewUser): User {

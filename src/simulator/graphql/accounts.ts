@@ -1,6 +1,7 @@
 /** Users, organisations, bots, and the repositories they have. */
-import type { Repository, User } from "../records.ts";
+
 import { time } from "../views/view.ts";
+import type { Repository, User } from "../world/records.ts";
 import { type Call, notFound, pathOf, readable } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import type { Fields } from "./resolvers.ts";

@@ -1,10 +1,18 @@
 import { GraphQLError, type GraphQLResolveInfo } from "graphql";
-import type { Kind } from "../access.ts";
-import type { Level, Needed } from "../permissions.ts";
-import { GHOST_ID, type Issue, type Repository, type RepositoryRole, type Seconds, type User } from "../records.ts";
-import type { Row } from "../replica-lag.ts";
+import type { GraphqlFaults } from "../faults/faults.ts";
 import { repositoryPage, type View } from "../views/view.ts";
-import type { World } from "../world.ts";
+import type { Kind } from "../world/access.ts";
+import type { Level, Needed } from "../world/permissions.ts";
+import {
+  GHOST_ID,
+  type Issue,
+  type Repository,
+  type RepositoryRole,
+  type Seconds,
+  type User,
+} from "../world/records.ts";
+import type { Row } from "../world/replica-lag.ts";
+import type { World } from "../world/world.ts";
 import type { Cost } from "./cost.ts";
 
 /** Who asks, and what they may see and do. */
@@ -28,32 +36,6 @@ interface PointWindow {
   readonly used: number;
   /** Epoch seconds. */
   readonly resetAt: Seconds;
-}
-
-/** What goes wrong on purpose. */
-export interface GraphqlFaults {
-  /** More than this many delivered nodes in one query take "too long": 502, and the points below are deducted. */
-  timeoutAtWork?: number;
-  /**
-   * Any query about the sizes, threads or mergeability of these pull requests takes "too long", however small it is.
-   */
-  timeoutPulls?: readonly number[];
-  /** The service fails to say who merged these pull requests: null, and an error that names the place. */
-  failPulls?: readonly number[];
-  /** Fields that the server is too old to have. */
-  lacks?: readonly { readonly type: string; readonly field: string }[];
-  /** How long a query that takes "too long" lets the caller wait. Default 0; the service's own is 10,000. */
-  timeoutMs?: number;
-  /** Points deducted for a time-out besides the query's own. Default 10: about 11 in all were observed. */
-  timeoutPoints?: number;
-  /** From this many delivered nodes on, connections answer RESOURCE_LIMITS_EXCEEDED; the rest of the data stays. */
-  resourceLimitAtWork?: number;
-  /**
-   * More than this many delivered nodes in a minute take too much processor time: a secondary limit for the rest of it.
-   */
-  workPerMinute?: number;
-  /** A nested connection with at least so many parents in one query silently keeps only `keep` nodes each. */
-  truncateNested?: { readonly parents: number; readonly keep: number };
 }
 
 /** Thrown to end the execution as a whole. */

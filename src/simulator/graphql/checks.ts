@@ -1,10 +1,10 @@
 /** Check runs, check suites, statuses, and the rollup that sums them up for one commit. */
 import type { GraphQLResolveInfo } from "graphql";
 import { combinedState, latestRuns, latestStatuses } from "../changes/checks.ts";
-import { legacyNodeId } from "../node-id.ts";
-import type { Repository } from "../records.ts";
-import type { Annotation, CheckApp, CheckRun, CheckSuite, CommitStatus } from "../records-code.ts";
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
+import { legacyNodeId } from "../world/node-id.ts";
+import type { Repository } from "../world/records.ts";
+import type { Annotation, CheckApp, CheckRun, CheckSuite, CommitStatus } from "../world/records-code.ts";
 import { actor, type Call, forbidden, pathOf, requireRead } from "./call.ts";
 import { arraySource, connection, type PageArguments } from "./connection.ts";
 import { pullsSource } from "./issue-lists.ts";

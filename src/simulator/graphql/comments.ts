@@ -1,7 +1,8 @@
 /** Comments, reviews, and comments on diffs. */
-import type { Comment, Review, ReviewComment } from "../records.ts";
+
 import { timeOrNull } from "../views/view.ts";
-import { isPull } from "../world.ts";
+import type { Comment, Review, ReviewComment } from "../world/records.ts";
+import { isPull } from "../world/world.ts";
 import { actor, issuePage, pathOf, seen } from "./call.ts";
 import { commit } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";

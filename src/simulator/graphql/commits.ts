@@ -1,12 +1,13 @@
 /** Commits and what changed: their authors, their history, the files of pull requests. */
-import { commitOrMade, hasCommit, history, pullCommits } from "../commits.ts";
-import { filesOfCommit, filesOfPull } from "../files.ts";
-import { legacyNodeId } from "../node-id.ts";
-import type { PullIssue, Repository } from "../records.ts";
-import type { FileChange, Commit as Row } from "../records-code.ts";
+
 import { commitNodeId, signature, treeOf } from "../views/commit.ts";
 import { repositoryPage } from "../views/view.ts";
-import { isPull } from "../world.ts";
+import { commitOrMade, hasCommit, history, pullCommits } from "../world/commits.ts";
+import { filesOfCommit, filesOfPull } from "../world/files.ts";
+import { legacyNodeId } from "../world/node-id.ts";
+import type { PullIssue, Repository } from "../world/records.ts";
+import type { FileChange, Commit as Row } from "../world/records-code.ts";
+import { isPull } from "../world/world.ts";
 import { actor, type Call, issuePage, pathOf, requireRead } from "./call.ts";
 import { rollupOf, statusOf, suitesConnection } from "./checks.ts";
 import { arraySource, connection, type PageArguments } from "./connection.ts";

@@ -4,8 +4,8 @@
  * A source yields rows lazily from any place, so a page costs its own length and not the number of rows.
  */
 import type { GraphQLResolveInfo } from "graphql";
-import type { OrderedIndex } from "../ordered-index.ts";
-import type { Row as LaggingRow } from "../replica-lag.ts";
+import type { OrderedIndex } from "../world/ordered-index.ts";
+import type { Row as LaggingRow } from "../world/replica-lag.ts";
 import { type Call, selects, typedError, work } from "./call.ts";
 import { PAGE_LIMIT } from "./cost.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";

@@ -1,9 +1,9 @@
 /** Deployments and their statuses. */
 import { latestStatus } from "../changes/deployments.ts";
-import { commitOf } from "../commits.ts";
-import type { Repository } from "../records.ts";
-import type { Deployment, DeploymentStatus } from "../records-code.ts";
 import { time } from "../views/view.ts";
+import { commitOf } from "../world/commits.ts";
+import type { Repository } from "../world/records.ts";
+import type { Deployment, DeploymentStatus } from "../world/records-code.ts";
 import { type Call, requireRead } from "./call.ts";
 import { commit } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";

@@ -20,7 +20,7 @@ import {
   type ValidationRule,
   validate,
 } from "graphql";
-import { isJsonObject } from "../json.ts";
+import { isJsonObject } from "../world/json.ts";
 
 /**
  * The service merges fields with different enums. `gh` selects `state` of an issue and of a pull request under one

@@ -1,6 +1,6 @@
 /** The issues and pull requests of a connection, in order. It does not walk all of them if an index helps. */
-import type { Issue, Milestone, PullIssue, Repository, Seconds } from "../records.ts";
-import { commentCount, isPull } from "../world.ts";
+import type { Issue, Milestone, PullIssue, Repository, Seconds } from "../world/records.ts";
+import { commentCount, isPull } from "../world/world.ts";
 import { type Call, typedError } from "./call.ts";
 import { arraySource, indexSource, type Source } from "./connection.ts";
 

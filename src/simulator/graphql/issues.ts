@@ -1,7 +1,8 @@
 /** Fields that issues, pull requests, comments and reviews have alike, and the issue's own. */
-import { parentOf, subIssuesSummary } from "../issue-links.ts";
-import type { Association, Issue, Reactions, Repository, Seconds } from "../records.ts";
+
 import { association, time, timeOrNull } from "../views/view.ts";
+import { parentOf, subIssuesSummary } from "../world/issue-links.ts";
+import type { Association, Issue, Reactions, Repository, Seconds } from "../world/records.ts";
 import { actor, issuePage, pathOf, seen } from "./call.ts";
 import { arraySource, connection } from "./connection.ts";
 import { issueState } from "./issue-lists.ts";

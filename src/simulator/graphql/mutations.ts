@@ -1,14 +1,14 @@
 /** Changes asked for by GraphQL: through the world's own changes, so that rules, counters and webhooks are the same. */
 
-import { type Kind, kindOf } from "../access.ts";
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createIssue, deleteIssue, editIssue, type IssueEdit, transferIssue } from "../changes/issues.ts";
 import { createPull, editPull, mergePull, type PullEdit, setDraft } from "../changes/pulls.ts";
 import { resolveThread } from "../changes/threads.ts";
-import type { Comment, Issue, Label, Milestone, PullIssue, Repository, StateReason, User } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import { mayPush, mayTriage } from "../tokens.ts";
-import { isPull } from "../world.ts";
+import { type Kind, kindOf } from "../world/access.ts";
+import type { Comment, Issue, Label, Milestone, PullIssue, Repository, StateReason, User } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import { mayPush, mayTriage } from "../world/tokens.ts";
+import { isPull } from "../world/world.ts";
 import { type Call, forbidden, typedError } from "./call.ts";
 import { encodeCursor } from "./cursor.ts";
 import { nodeOfKind, threadById } from "./nodes.ts";

@@ -1,10 +1,10 @@
 /** Looking rows up by global id, of either generation. */
 
-import { kindOf } from "../access.ts";
-import { type NodeKind, nodeId, parseNodeId } from "../node-id.ts";
-import type { Issue } from "../records.ts";
-import type { Row } from "../replica-lag.ts";
-import { isPull } from "../world.ts";
+import { kindOf } from "../world/access.ts";
+import { type NodeKind, nodeId, parseNodeId } from "../world/node-id.ts";
+import type { Issue } from "../world/records.ts";
+import type { Row } from "../world/replica-lag.ts";
+import { isPull } from "../world/world.ts";
 import { type Call, notFound, requireEither, requireRead, seen } from "./call.ts";
 import { showsDrafts } from "./refs.ts";
 import { repositoryOf } from "./resolvers.ts";

@@ -1,7 +1,7 @@
-import type { PullIssue, Repository, Review } from "../records.ts";
 import { askMergeable, mergeability, mergeCommit } from "../views/pull.ts";
 import { timeOrNull } from "../views/view.ts";
-import { commentCount } from "../world.ts";
+import type { PullIssue, Repository, Review } from "../world/records.ts";
+import { commentCount } from "../world/world.ts";
 import { actor, type Call, forbidden, issuePage, readable, TimedOutError } from "./call.ts";
 import { commit, pullCodeFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";

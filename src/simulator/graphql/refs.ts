@@ -1,10 +1,10 @@
 /** Branches, tags, and releases. */
 import { latestRelease } from "../changes/releases.ts";
-import { commitOf, shaNamed } from "../commits.ts";
-import type { PullEnd, Repository } from "../records.ts";
-import type { CheckSuite, Release, ReleaseAsset, Tag } from "../records-code.ts";
-import { mayPush } from "../tokens.ts";
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
+import { commitOf, shaNamed } from "../world/commits.ts";
+import type { PullEnd, Repository } from "../world/records.ts";
+import type { CheckSuite, Release, ReleaseAsset, Tag } from "../world/records-code.ts";
+import { mayPush } from "../world/tokens.ts";
 import { actor, type Call, mayRead, pathOf, requireRead } from "./call.ts";
 import { commit, gitActor } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";

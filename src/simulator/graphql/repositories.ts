@@ -1,6 +1,6 @@
-import { type Kind, kindOf } from "../access.ts";
-import type { Issue, Label, Milestone, Repository, RepositoryRole, User } from "../records.ts";
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
+import { type Kind, kindOf } from "../world/access.ts";
+import type { Issue, Label, Milestone, Repository, RepositoryRole, User } from "../world/records.ts";
 import {
   actor,
   type Call,

@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo } from "graphql";
-import type { Issue, Label, Milestone, Repository, Review, ReviewComment, User } from "../records.ts";
-import type { CheckRun, CheckSuite, Deployment, DeploymentStatus } from "../records-code.ts";
+import type { Issue, Label, Milestone, Repository, Review, ReviewComment, User } from "../world/records.ts";
+import type { CheckRun, CheckSuite, Deployment, DeploymentStatus } from "../world/records-code.ts";
 import type { Call } from "./call.ts";
 import type { ReviewThread } from "./review-thread.ts";
 

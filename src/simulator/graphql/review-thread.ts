@@ -1,4 +1,4 @@
-import type { PullIssue, ReviewComment } from "../records.ts";
+import type { PullIssue, ReviewComment } from "../world/records.ts";
 import { pack, unpack } from "./cursor.ts";
 
 /** The comments on one place of the diff: one begins it, the others answer. Put together per query. */

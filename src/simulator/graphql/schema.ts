@@ -8,8 +8,8 @@ import {
   isObjectType,
   isUnionType,
 } from "graphql";
-import type { Issue, User } from "../records.ts";
 import { time } from "../views/view.ts";
+import type { Issue, User } from "../world/records.ts";
 import { accountFields, repositoryNamed } from "./accounts.ts";
 import { type Call, notFound, typedError } from "./call.ts";
 import * as checks from "./checks.ts";

@@ -1,8 +1,8 @@
 /** A plain matcher for the common search qualifiers. Words must all occur in the title or the body. */
 
-import { kindOf } from "../access.ts";
-import type { Issue, Repository, Seconds, User } from "../records.ts";
-import { commentCount, isPull } from "../world.ts";
+import { kindOf } from "../world/access.ts";
+import type { Issue, Repository, Seconds, User } from "../world/records.ts";
+import { commentCount, isPull } from "../world/world.ts";
 import { type Call, mayRead, readable } from "./call.ts";
 import { rollupOf, stateOf } from "./checks.ts";
 import { mentionOf } from "./issue-lists.ts";

@@ -1,7 +1,7 @@
 /** What happened to an issue, in its order. Of all that the service tells here, only the last closing is modelled. */
 import type { GraphQLResolveInfo } from "graphql";
-import type { Issue } from "../records.ts";
 import { time } from "../views/view.ts";
+import type { Issue } from "../world/records.ts";
 import { actor, type Call, issuePage, pathOf } from "./call.ts";
 import { arraySource, connection, type PageArguments } from "./connection.ts";
 import { pack } from "./cursor.ts";

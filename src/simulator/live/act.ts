@@ -1,4 +1,4 @@
-import type { Issue, Repository, User } from "../records.ts";
+import type { Issue, Repository, User } from "../world/records.ts";
 import type { Stage } from "./stage.ts";
 
 /**

@@ -5,10 +5,10 @@
  */
 import { checkApp, createCheckRun, createStatus, createSuite, editCheckRun } from "../changes/checks.ts";
 import { pushToPull } from "../changes/pulls.ts";
-import { type Random, seededRandom } from "../random.ts";
-import { GHOST_ID, type PullIssue } from "../records.ts";
-import type { CheckRun } from "../records-code.ts";
-import type { World } from "../world.ts";
+import { type Random, seededRandom } from "../world/random.ts";
+import { GHOST_ID, type PullIssue } from "../world/records.ts";
+import type { CheckRun } from "../world/records-code.ts";
+import type { World } from "../world/world.ts";
 import { conclusionOf } from "./code-acts.ts";
 
 export interface BuildOptions {

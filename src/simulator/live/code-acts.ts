@@ -6,16 +6,16 @@ import {
   deleteDeployment,
 } from "../changes/deployments.ts";
 import { createRelease } from "../changes/releases.ts";
-import type { Random } from "../random.ts";
-import type { PullIssue, Repository } from "../records.ts";
+import type { Random } from "../world/random.ts";
+import type { PullIssue, Repository } from "../world/records.ts";
 import {
   type CheckConclusion,
   type CheckRun,
   DEPLOYMENT_STATES,
   type Deployment,
   type DeploymentStatusState,
-} from "../records-code.ts";
-import type { World } from "../world.ts";
+} from "../world/records-code.ts";
+import type { World } from "../world/world.ts";
 import type { Act } from "./act.ts";
 import type { Stage } from "./stage.ts";
 

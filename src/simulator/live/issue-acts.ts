@@ -1,6 +1,6 @@
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createIssue, deleteIssue, editIssue, lockIssue, transferIssue, unlockIssue } from "../changes/issues.ts";
-import * as faker from "../faker.ts";
+import * as faker from "../world/faker.ts";
 import type { Act } from "./act.ts";
 
 /** What people do with issues. Most of it they do with pull requests as well. */

@@ -4,9 +4,9 @@
  *
  * The same seed over the same world gives the same stream, driven by the timer or by hand.
  */
-import { seededRandom } from "../random.ts";
-import { Refusal } from "../refusal.ts";
-import type { World } from "../world.ts";
+import { seededRandom } from "../world/random.ts";
+import { Refusal } from "../world/refusal.ts";
+import type { World } from "../world/world.ts";
 import { type Deed, FREQUENCIES, LIVE_KINDS, type LiveKind, perform } from "./acts.ts";
 import { Stage } from "./stage.ts";
 

@@ -9,8 +9,8 @@ import {
   setDraft,
 } from "../changes/pulls.ts";
 import { createReview, createReviewComment, dismissReview, editReviewComment } from "../changes/reviews.ts";
-import * as faker from "../faker.ts";
-import type { PullIssue } from "../records.ts";
+import * as faker from "../world/faker.ts";
+import type { PullIssue } from "../world/records.ts";
 import type { Act } from "./act.ts";
 
 /** What people do with pull requests alone. */

@@ -2,8 +2,8 @@ import { createLabel, deleteLabel, editLabel } from "../changes/labels.ts";
 import { createMilestone, editMilestone } from "../changes/milestones.ts";
 import { renameRepository, transferRepository } from "../changes/repositories.ts";
 import { deleteUser, renameUser } from "../changes/users.ts";
-import * as faker from "../faker.ts";
-import { GHOST_ID, type Label, type Repository, type User } from "../records.ts";
+import * as faker from "../world/faker.ts";
+import { GHOST_ID, type Label, type Repository, type User } from "../world/records.ts";
 import type { Act } from "./act.ts";
 import type { Stage } from "./stage.ts";
 

@@ -1,7 +1,7 @@
-import * as faker from "../faker.ts";
-import type { Random } from "../random.ts";
-import { GHOST_ID, type Issue, type PullIssue, type Repository, type User } from "../records.ts";
-import { isPull, type World } from "../world.ts";
+import * as faker from "../world/faker.ts";
+import type { Random } from "../world/random.ts";
+import { GHOST_ID, type Issue, type PullIssue, type Repository, type User } from "../world/records.ts";
+import { isPull, type World } from "../world/world.ts";
 
 /** The stage: picks at random a person who acts, and the resource that they act on. */
 export class Stage {

@@ -1,9 +1,9 @@
-import { wasGiven } from "../access.ts";
-import type { Repository, User } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import { isIntegration } from "../tokens.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { organization, privateUser, publicUser } from "../views/user.ts";
+import { wasGiven } from "../world/access.ts";
+import type { Repository, User } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import { isIntegration } from "../world/tokens.ts";
 import { type Answer, type Call, inaccessible, notFound, ok } from "./call.ts";
 import { paged } from "./pagination.ts";
 

@@ -3,13 +3,14 @@
  * "Workflow runs". There is one workflow in each repository that has a run. Unconfirmed: nothing here is from a
  * recording.
  */
-import { commitOf } from "../commits.ts";
-import type { Repository } from "../records.ts";
-import type { CheckRun, CheckSuite } from "../records-code.ts";
+
 import { headCommit } from "../views/commit.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { simpleUser } from "../views/user.ts";
 import { type Json, repositoryPage, repositoryUrl, time, timeOrNull, type View } from "../views/view.ts";
+import { commitOf } from "../world/commits.ts";
+import type { Repository } from "../world/records.ts";
+import type { CheckRun, CheckSuite } from "../world/records-code.ts";
 import { type Answer, notFound, ok, type RepositoryCall } from "./call.ts";
 import { counted } from "./pagination.ts";
 

@@ -1,12 +1,13 @@
 /** What an App asks with its JWT, and an installation of itself. */
-import { type App, covers, type Installation } from "../apps.ts";
-import { isJsonObject } from "../json.ts";
-import { grants, type Level, type Permissions } from "../permissions.ts";
-import type { Repository, User } from "../records.ts";
-import { Refusal } from "../refusal.ts";
+
 import { accessToken, appView, installationView, integration } from "../views/app.ts";
 import { deliveryView, hookConfig } from "../views/hook.ts";
 import { repositorySummary } from "../views/repository.ts";
+import { type App, covers, type Installation } from "../world/apps.ts";
+import { isJsonObject } from "../world/json.ts";
+import { grants, type Level, type Permissions } from "../world/permissions.ts";
+import type { Repository, User } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
 import { texts } from "./body.ts";
 import { type Answer, type Call, NO_CONTENT, notFound, ok, type RepositoryCall } from "./call.ts";
 import { applyConfig, configOf, deliveriesOf, deliveryOf } from "./hooks.ts";

@@ -1,5 +1,5 @@
-import { isOneOf } from "../json.ts";
-import { Refusal } from "../refusal.ts";
+import { isOneOf } from "../world/json.ts";
+import { Refusal } from "../world/refusal.ts";
 import type { Call } from "./call.ts";
 
 /** Reading of request bodies: what is absent is undefined, what has the wrong type is refused as the service does. */

@@ -1,16 +1,16 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { allows, type Kind, kindOf } from "../access.ts";
-import type { App, Apps } from "../apps.ts";
-import type { Manifests } from "../manifests.ts";
-import type { Meter } from "../meter.ts";
-import { accepted, levelOf, type Needed } from "../permissions.ts";
-import type { Caller, Quota } from "../quota.ts";
-import type { Issue, PullIssue, Repository, RepositoryRole, Seconds } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import { calledBy, mayPush, type Token, type Tokens } from "../tokens.ts";
+import type { Meter } from "../quota/meter.ts";
+import type { Caller, Quota } from "../quota/quota.ts";
 import type { View } from "../views/view.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
-import { isPull, type World } from "../world.ts";
+import { allows, type Kind, kindOf } from "../world/access.ts";
+import type { App, Apps } from "../world/apps.ts";
+import type { Manifests } from "../world/manifests.ts";
+import { accepted, levelOf, type Needed } from "../world/permissions.ts";
+import type { Issue, PullIssue, Repository, RepositoryRole, Seconds } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import { calledBy, mayPush, type Token, type Tokens } from "../world/tokens.ts";
+import { isPull, type World } from "../world/world.ts";
 import { ACCEPTED_PERMISSIONS } from "./headers.ts";
 
 /** What the routes share. */

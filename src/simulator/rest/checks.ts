@@ -8,8 +8,9 @@ import {
   rerequestRun,
   rerequestSuite,
 } from "../changes/checks.ts";
-import { commitOf } from "../commits.ts";
-import { isJsonObject } from "../json.ts";
+import { annotationView, runView, suiteView } from "../views/check.ts";
+import { commitOf } from "../world/commits.ts";
+import { isJsonObject } from "../world/json.ts";
 import {
   type Annotation,
   CHECK_CONCLUSIONS,
@@ -17,9 +18,8 @@ import {
   type CheckApp,
   type CheckRun,
   type CheckSuite,
-} from "../records-code.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import { annotationView, runView, suiteView } from "../views/check.ts";
+} from "../world/records-code.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
 import { numberOf, oneOf, required, text, textOrNull, timeOf } from "./body.ts";
 import { type Answer, contributor, created, notFound, ok, type RepositoryCall } from "./call.ts";
 import { commitNamed, noCommit } from "./commits.ts";

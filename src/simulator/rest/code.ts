@@ -3,7 +3,7 @@
  * repository.
  */
 import { createHash } from "node:crypto";
-import { NO_SHA, shaNamed } from "../commits.ts";
+import { NO_SHA, shaNamed } from "../world/commits.ts";
 import { type Answer, notFound, ok, type RepositoryCall } from "./call.ts";
 
 const SHA = /^[0-9a-f]{40}$/;

@@ -1,11 +1,11 @@
-import { kindOf } from "../access.ts";
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createReviewComment, deleteReviewComment, editReviewComment } from "../changes/reviews.ts";
-import type { OrderedIndex } from "../ordered-index.ts";
-import type { Comment, ReviewComment } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import { mayPush } from "../tokens.ts";
 import { commentView, reviewCommentView } from "../views/comment.ts";
+import { kindOf } from "../world/access.ts";
+import type { OrderedIndex } from "../world/ordered-index.ts";
+import type { Comment, ReviewComment } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import { mayPush } from "../world/tokens.ts";
 import { numberOf, oneOf, required, text } from "./body.ts";
 import {
   type Answer,

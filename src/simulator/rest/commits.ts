@@ -1,14 +1,15 @@
 /** Commits, alone, in lists and compared; what `{ref}` in a path means; what pull requests have of them. */
-import { commitOf, hasCommit, history, NO_SHA, pullCommits, shaNamed } from "../commits.ts";
-import { filesOfCommit, filesOfPull } from "../files.ts";
-import type { Repository } from "../records.ts";
-import type { Commit, FileChange } from "../records-code.ts";
-import { Refusal } from "../refusal.ts";
+
 import { commitView, gitCommitView } from "../views/commit.ts";
 import { fileViews } from "../views/file.ts";
 import { pullSummary } from "../views/pull.ts";
 import { repositoryPage, repositoryUrl } from "../views/view.ts";
-import { isPull } from "../world.ts";
+import { commitOf, hasCommit, history, NO_SHA, pullCommits, shaNamed } from "../world/commits.ts";
+import { filesOfCommit, filesOfPull } from "../world/files.ts";
+import type { Repository } from "../world/records.ts";
+import type { Commit, FileChange } from "../world/records-code.ts";
+import { Refusal } from "../world/refusal.ts";
+import { isPull } from "../world/world.ts";
 import { type Answer, notFound, ok, type RepositoryCall, seenPull } from "./call.ts";
 import { link, paged, pageNumber, pageSize } from "./pagination.ts";
 

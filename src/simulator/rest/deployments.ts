@@ -5,10 +5,10 @@ import {
   type DeploymentStatusInput,
   deleteDeployment,
 } from "../changes/deployments.ts";
-import { isJsonObject } from "../json.ts";
-import { DEPLOYMENT_STATES, type Deployment } from "../records-code.ts";
-import { Refusal } from "../refusal.ts";
 import { deploymentStatusView, deploymentView } from "../views/deployment.ts";
+import { isJsonObject } from "../world/json.ts";
+import { DEPLOYMENT_STATES, type Deployment } from "../world/records-code.ts";
+import { Refusal } from "../world/refusal.ts";
 import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import { type Answer, created, NO_CONTENT, needPush, notFound, ok, type RepositoryCall } from "./call.ts";
 import { paged } from "./pagination.ts";

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { QuotaState } from "../quota.ts";
-import { hasScopes, isIntegration, type Token } from "../tokens.ts";
+import type { QuotaState } from "../quota/quota.ts";
+import { hasScopes, isIntegration, type Token } from "../world/tokens.ts";
 
 export const ACCEPTED_PERMISSIONS = "X-Accepted-GitHub-Permissions";
 

@@ -1,8 +1,8 @@
-import { isJsonObject } from "../json.ts";
-import type { Endpoint, Hook } from "../records.ts";
-import { invalid, Refusal } from "../refusal.ts";
 import { deliveryItem, deliveryView, hookConfig, hookView } from "../views/hook.ts";
-import type { Delivery } from "../webhooks/delivery-log.ts";
+import type { Delivery } from "../world/delivery-log.ts";
+import { isJsonObject } from "../world/json.ts";
+import type { Endpoint, Hook } from "../world/records.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
 import { flag, oneOf, text, texts } from "./body.ts";
 import { type Answer, type Call, created, NO_CONTENT, needAdmin, notFound, ok, type RepositoryCall } from "./call.ts";
 import { link, paged, pageSize } from "./pagination.ts";

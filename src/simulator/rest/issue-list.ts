@@ -1,7 +1,7 @@
-import type { Issue } from "../records.ts";
-import { invalid, Refusal } from "../refusal.ts";
 import { issueView } from "../views/issue.ts";
-import { commentCount } from "../world.ts";
+import type { Issue } from "../world/records.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import { commentCount } from "../world/world.ts";
 import { type Answer, ok, type RepositoryCall } from "./call.ts";
 import { type Cursor, cursorLink, pageNumber, pageSize, readCursor, writeCursor } from "./pagination.ts";
 

@@ -1,10 +1,10 @@
 import { createIssue, editIssue, type IssueEdit, lockIssue, unlockIssue } from "../changes/issues.ts";
 import { createLabel } from "../changes/labels.ts";
-import type { Issue, Label, LockReason, Seconds } from "../records.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import { mayPush, mayTriage } from "../tokens.ts";
 import { issueView, labelView } from "../views/issue.ts";
-import type { World } from "../world.ts";
+import type { Issue, Label, LockReason, Seconds } from "../world/records.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import { mayPush, mayTriage } from "../world/tokens.ts";
+import type { World } from "../world/world.ts";
 import { numberOf, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import {
   type Answer,

@@ -1,7 +1,7 @@
 import { createLabel, deleteLabel, editLabel } from "../changes/labels.ts";
 import { createMilestone, deleteMilestone, editMilestone } from "../changes/milestones.ts";
-import type { Label, Milestone } from "../records.ts";
 import { labelView, milestoneView } from "../views/issue.ts";
+import type { Label, Milestone } from "../world/records.ts";
 import { oneOf, required, text, textOrNull, timeOf } from "./body.ts";
 import { type Answer, created, NO_CONTENT, needPush, notFound, ok, type RepositoryCall } from "./call.ts";
 import { paged } from "./pagination.ts";

@@ -1,10 +1,10 @@
 /** Sub-issues and dependencies: bodies name the other issue by its id. */
 import { addBlocker, addSubIssue, moveSubIssue, removeBlocker, removeSubIssue } from "../changes/links.ts";
-import { linkedIssues, linksOf, parentOf } from "../issue-links.ts";
-import type { Issue } from "../records.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import { mayTriage } from "../tokens.ts";
 import { issueTypeView, issueView } from "../views/issue.ts";
+import { linkedIssues, linksOf, parentOf } from "../world/issue-links.ts";
+import type { Issue } from "../world/records.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import { mayTriage } from "../world/tokens.ts";
 import { numberOf } from "./body.ts";
 import {
   type Answer,

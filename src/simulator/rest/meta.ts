@@ -1,4 +1,4 @@
-import type { Bucket } from "../quota.ts";
+import type { Bucket } from "../quota/quota.ts";
 import { type Answer, type Call, ok } from "./call.ts";
 
 const BUCKETS: readonly Bucket[] = ["core", "search", "graphql", "integration_manifest"];

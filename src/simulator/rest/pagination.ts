@@ -1,4 +1,4 @@
-import { Refusal } from "../refusal.ts";
+import { Refusal } from "../world/refusal.ts";
 import { type Answer, type Call, ok } from "./call.ts";
 
 const DEFAULT_SIZE = 30;

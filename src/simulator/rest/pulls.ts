@@ -7,12 +7,12 @@ import {
   requestReviewers,
   updatePullBranch,
 } from "../changes/pulls.ts";
-import type { Issue, PullIssue, Repository } from "../records.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import { mayPush } from "../tokens.ts";
 import { askMergeable, fullPull, pullSummary } from "../views/pull.ts";
 import { simpleUser } from "../views/user.ts";
-import { commentCount, isPull } from "../world.ts";
+import type { Issue, PullIssue, Repository } from "../world/records.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import { mayPush } from "../world/tokens.ts";
+import { commentCount, isPull } from "../world/world.ts";
 import { flag, numberOf, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import { type Answer, contributor, created, needPush, ok, pullToWrite, type RepositoryCall, seenPull } from "./call.ts";
 import { lastModified } from "./issues.ts";

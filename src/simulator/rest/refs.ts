@@ -1,12 +1,12 @@
 /** Branches, tags and refs. */
 import { pushBranch } from "../changes/pulls.ts";
 import { createTags, deleteBranch, deleteTag, moveBranch, moveTag } from "../changes/refs.ts";
-import { commitOf } from "../commits.ts";
-import type { Tag } from "../records-code.ts";
-import { invalid, Refusal } from "../refusal.ts";
 import { commitView, signature } from "../views/commit.ts";
 import { repositoryPage, repositoryUrl } from "../views/view.ts";
-import { isPull } from "../world.ts";
+import { commitOf } from "../world/commits.ts";
+import type { Tag } from "../world/records-code.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import { isPull } from "../world/world.ts";
 import { flag, required, text } from "./body.ts";
 import { type Answer, contributor, created, NO_CONTENT, needPush, notFound, ok, type RepositoryCall } from "./call.ts";
 import { needCommits } from "./commits.ts";

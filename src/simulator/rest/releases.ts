@@ -1,8 +1,8 @@
-import { allows } from "../access.ts";
 import { createRelease, deleteRelease, editRelease, latestRelease, type ReleaseEdit } from "../changes/releases.ts";
-import type { Release } from "../records-code.ts";
-import { mayPush } from "../tokens.ts";
 import { assetView, releaseView } from "../views/release.ts";
+import { allows } from "../world/access.ts";
+import type { Release } from "../world/records-code.ts";
+import { mayPush } from "../world/tokens.ts";
 import { flag, oneOf, required, text, textOrNull } from "./body.ts";
 import { type Answer, created, NO_CONTENT, needPush, notFound, ok, type RepositoryCall } from "./call.ts";
 import { paged } from "./pagination.ts";

@@ -6,9 +6,9 @@ import {
   renameRepository,
   setVisibility,
 } from "../changes/repositories.ts";
-import type { Visibility } from "../records.ts";
-import { Refusal } from "../refusal.ts";
 import { fullRepository } from "../views/repository.ts";
+import type { Visibility } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
 import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import {
   type Answer,

@@ -1,8 +1,8 @@
 import { createReview, deleteReview, dismissReview, editReview, submitReview } from "../changes/reviews.ts";
-import type { Review } from "../records.ts";
-import { Refusal } from "../refusal.ts";
-import { mayPush } from "../tokens.ts";
 import { reviewView } from "../views/comment.ts";
+import type { Review } from "../world/records.ts";
+import { Refusal } from "../world/refusal.ts";
+import { mayPush } from "../world/tokens.ts";
 import { oneOf, required, text } from "./body.ts";
 import {
   type Answer,

@@ -1,8 +1,8 @@
-import { allows, wasGiven } from "../access.ts";
 import { type Searcher, searchIssues } from "../graphql/search.ts";
-import { invalid, Refusal } from "../refusal.ts";
-import { calledBy, isIntegration } from "../tokens.ts";
 import { issueView } from "../views/issue.ts";
+import { allows, wasGiven } from "../world/access.ts";
+import { invalid, Refusal } from "../world/refusal.ts";
+import { calledBy, isIntegration } from "../world/tokens.ts";
 import { type Answer, type Call, ok } from "./call.ts";
 import { counted, pageNumber, pageSize } from "./pagination.ts";
 

@@ -1,9 +1,9 @@
 /** Commit statuses: said by anybody who may push, never changed. */
 import { createStatus, latestStatuses } from "../changes/checks.ts";
-import { commitOf } from "../commits.ts";
-import { type CommitStatus, STATUS_STATES } from "../records-code.ts";
 import { combinedView, statusView } from "../views/check.ts";
 import { repositoryUrl } from "../views/view.ts";
+import { commitOf } from "../world/commits.ts";
+import { type CommitStatus, STATUS_STATES } from "../world/records-code.ts";
 import { oneOf, required, text, textOrNull } from "./body.ts";
 import { type Answer, needPush, type RepositoryCall } from "./call.ts";
 import { commitNamed, noCommit } from "./commits.ts";

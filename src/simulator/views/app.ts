@@ -1,8 +1,8 @@
-import type { App, Installation } from "../apps.ts";
-import { legacyNodeId } from "../node-id.ts";
-import type { Repository } from "../records.ts";
-import type { CheckApp } from "../records-code.ts";
-import type { Token } from "../tokens.ts";
+import type { App, Installation } from "../world/apps.ts";
+import { legacyNodeId } from "../world/node-id.ts";
+import type { Repository } from "../world/records.ts";
+import type { CheckApp } from "../world/records-code.ts";
+import type { Token } from "../world/tokens.ts";
 import { hookConfig } from "./hook.ts";
 import { repositorySummary } from "./repository.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";

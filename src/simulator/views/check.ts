@@ -1,9 +1,9 @@
 /** Check runs, check suites and commit statuses, in REST and in webhooks. */
 import { combinedState, latestRuns, latestStatuses } from "../changes/checks.ts";
-import { commitOf } from "../commits.ts";
-import type { Repository } from "../records.ts";
-import type { Annotation, CheckRun, CheckSuite, CommitStatus } from "../records-code.ts";
-import { isPull } from "../world.ts";
+import { commitOf } from "../world/commits.ts";
+import type { Repository } from "../world/records.ts";
+import type { Annotation, CheckRun, CheckSuite, CommitStatus } from "../world/records-code.ts";
+import { isPull } from "../world/world.ts";
 import { integration } from "./app.ts";
 import { commitView, headCommit } from "./commit.ts";
 import { repositorySummary } from "./repository.ts";

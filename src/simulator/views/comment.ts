@@ -1,4 +1,4 @@
-import type { Comment, Review, ReviewComment } from "../records.ts";
+import type { Comment, Review, ReviewComment } from "../world/records.ts";
 import { commentAuthor, simpleUserOrNull } from "./user.ts";
 import {
   association,

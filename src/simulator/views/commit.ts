@@ -1,7 +1,7 @@
 /** Commits as REST shows them. */
-import { hashOf } from "../commits.ts";
-import type { Repository, User } from "../records.ts";
-import type { Commit } from "../records-code.ts";
+import { hashOf } from "../world/commits.ts";
+import type { Repository, User } from "../world/records.ts";
+import type { Commit } from "../world/records-code.ts";
 import { simpleUser } from "./user.ts";
 import { type Json, repositoryPage, repositoryUrl, time, type View } from "./view.ts";
 

@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentStatus } from "../records-code.ts";
+import type { Deployment, DeploymentStatus } from "../world/records-code.ts";
 import { simpleUser } from "./user.ts";
 import { type Json, repositoryUrl, time, type View } from "./view.ts";
 

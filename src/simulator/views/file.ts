@@ -1,6 +1,6 @@
-import { patchOf } from "../files.ts";
-import type { Repository } from "../records.ts";
-import type { FileChange } from "../records-code.ts";
+import { patchOf } from "../world/files.ts";
+import type { Repository } from "../world/records.ts";
+import type { FileChange } from "../world/records-code.ts";
 import { type Json, repositoryPage, repositoryUrl, type View } from "./view.ts";
 
 /** Seen: an answer carries about a megabyte of patches, and leaves out the rest of them. */

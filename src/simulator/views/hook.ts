@@ -1,5 +1,5 @@
-import type { Endpoint, Hook } from "../records.ts";
-import type { Delivery } from "../webhooks/delivery-log.ts";
+import type { Delivery } from "../world/delivery-log.ts";
+import type { Endpoint, Hook } from "../world/records.ts";
 import { type Json, repositoryUrl, time, type View } from "./view.ts";
 
 declare global {

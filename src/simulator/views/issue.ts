@@ -1,7 +1,7 @@
-import { asRecorded } from "../histories-recorded.ts";
-import { dependenciesSummary, parentOf, subIssuesSummary } from "../issue-links.ts";
-import type { Issue, Label, Milestone, PullIssue } from "../records.ts";
-import { commentCount, isPull } from "../world.ts";
+import { dependenciesSummary, parentOf, subIssuesSummary } from "../world/issue-links.ts";
+import type { Issue, Label, Milestone, PullIssue } from "../world/records.ts";
+import { commentCount, isPull } from "../world/world.ts";
+import { asRecorded } from "./histories-recorded.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";
 import {
   association,

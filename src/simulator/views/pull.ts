@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { asRecorded } from "../histories-recorded.ts";
-import type { Pull, PullEnd, PullIssue } from "../records.ts";
-import { commentCount } from "../world.ts";
+import type { Pull, PullEnd, PullIssue } from "../world/records.ts";
+import { commentCount } from "../world/world.ts";
+import { asRecorded } from "./histories-recorded.ts";
 import { issueNodeId, sharedParts } from "./issue.ts";
 import { repositorySummary } from "./repository.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";

@@ -1,4 +1,4 @@
-import type { Release, ReleaseAsset } from "../records-code.ts";
+import type { Release, ReleaseAsset } from "../world/records-code.ts";
 import { simpleUser } from "./user.ts";
 import { bodyFields, type Json, repositoryPage, repositoryUrl, time, timeOrNull, type View } from "./view.ts";
 

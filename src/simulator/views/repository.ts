@@ -1,4 +1,4 @@
-import type { Repository, RepositoryRole } from "../records.ts";
+import type { Repository, RepositoryRole } from "../world/records.ts";
 import { simpleUser } from "./user.ts";
 import { type Json, repositoryPage, repositoryUrl, time, timeOrNull, type View } from "./view.ts";
 

@@ -1,5 +1,5 @@
-import type { NodeKind } from "../node-id.ts";
-import type { User } from "../records.ts";
+import type { NodeKind } from "../world/node-id.ts";
+import type { User } from "../world/records.ts";
 import { type Json, time, type View } from "./view.ts";
 
 /** simple-user, as nested everywhere. Accounts that are gone are shown as the ghost. */

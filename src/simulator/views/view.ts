@@ -1,6 +1,6 @@
-import type { Needed } from "../permissions.ts";
-import type { Association, Reactions, Repository, RepositoryRole, Seconds } from "../records.ts";
-import type { World } from "../world.ts";
+import type { Needed } from "../world/permissions.ts";
+import type { Association, Reactions, Repository, RepositoryRole, Seconds } from "../world/records.ts";
+import type { World } from "../world/world.ts";
 
 export type ApiVersion = "2022-11-28" | "2026-03-10";
 export type BodyForm = "raw" | "text" | "html" | "full";

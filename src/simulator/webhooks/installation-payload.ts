@@ -1,7 +1,7 @@
-import type { InstallationEvent } from "../apps.ts";
 import { briefRepository, installationView } from "../views/app.ts";
 import { simpleUser } from "../views/user.ts";
 import type { Json, View } from "../views/view.ts";
+import type { InstallationEvent } from "../world/apps.ts";
 
 /** `installation` and `installation_repositories`: what an App hears without subscribing. */
 export function installationPayload(view: View, event: InstallationEvent): Json {

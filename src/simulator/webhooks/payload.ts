@@ -1,9 +1,4 @@
-import { commitOf, NO_SHA } from "../commits.ts";
-import type { WorldEvent } from "../event.ts";
-import { filesOfCommit } from "../files.ts";
 import { reviewThreads, threadNodeId } from "../graphql/review-thread.ts";
-import type { Issue, PullIssue, Repository, Review } from "../records.ts";
-import type { Commit } from "../records-code.ts";
 import { payloadRun, payloadStatus, payloadSuite } from "../views/check.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { headCommit } from "../views/commit.ts";
@@ -14,7 +9,12 @@ import { releaseView } from "../views/release.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { organization, simpleUser } from "../views/user.ts";
 import { type Json, time, type View } from "../views/view.ts";
-import { isPull } from "../world.ts";
+import { commitOf, NO_SHA } from "../world/commits.ts";
+import type { WorldEvent } from "../world/event.ts";
+import { filesOfCommit } from "../world/files.ts";
+import type { Issue, PullIssue, Repository, Review } from "../world/records.ts";
+import type { Commit } from "../world/records-code.ts";
+import { isPull } from "../world/world.ts";
 
 /** What the service sends for an event: a snapshot, in REST's shapes less what webhooks leave out. */
 export function payloadOf(view: View, event: WorldEvent): Json {

@@ -4,18 +4,18 @@
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
-import type { App, AppHook, Apps, Installation, InstallationEvent } from "../apps.ts";
-import type { WorldEvent } from "../event.ts";
-import type { Faults } from "../faults.ts";
-import { grants, permissionOfEvent } from "../permissions.ts";
-import type { Hook, Repository } from "../records.ts";
+import type { Faults } from "../faults/faults.ts";
 import { appHookView, simpleInstallation } from "../views/app.ts";
 import { hookView } from "../views/hook.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { simpleUser } from "../views/user.ts";
 import { openView, type View } from "../views/view.ts";
-import type { World } from "../world.ts";
-import { type Delivery, DeliveryLog, packed } from "./delivery-log.ts";
+import type { App, AppHook, Apps, Installation, InstallationEvent } from "../world/apps.ts";
+import { type Delivery, DeliveryLog, packed } from "../world/delivery-log.ts";
+import type { WorldEvent } from "../world/event.ts";
+import { grants, permissionOfEvent } from "../world/permissions.ts";
+import type { Hook, Repository } from "../world/records.ts";
+import type { World } from "../world/world.ts";
 import { installationPayload } from "./installation-payload.ts";
 import { payloadOf } from "./payload.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";

@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, wholeOf } from "../../json.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { afterLag, type Mark, storeMarks } from "../../mirror/store/marks.ts";
@@ -11,12 +11,12 @@ import { overruling, requireList, type Seen } from "../../mirror/store/observati
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { issues } from "../../schema.ts";
-import { pages } from "../../upstream/client/pagination.ts";
-import { MILESTONE_COUNTS } from "../deliveries/events.ts";
+import { pages } from "../../upstream/protocol/pagination.ts";
+import { MILESTONE_COUNTS } from "../events/events.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { PER_PAGE } from "../reads/pages.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 

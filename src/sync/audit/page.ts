@@ -1,15 +1,16 @@
 import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { afterLag, type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, overruling, requireList } from "../../mirror/store/observation.ts";
 import { auditPages } from "../../schema.ts";
-import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";
+import type { ReadAnswer } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import {
   markForUnread,
   noteNameless,
@@ -18,7 +19,6 @@ import {
   requireCopied,
   sightingOf,
 } from "../reads/pages.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, fingerprintOf } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 

@@ -1,4 +1,4 @@
-import type { Kind } from "../../kinds/kind.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
 import type { Phase } from "../reads/phases.ts";
 
 /** One thing in which the mirror was not equal to upstream. */

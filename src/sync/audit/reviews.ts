@@ -9,15 +9,15 @@ import { overruling, type Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { pullRequestReviews, pullRequests } from "../../schema.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { auditThreads } from "../lists/thread-states.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { PAGE_SIZE, PER_PAGE, RepositoryUnavailableError } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
 import { auditUnmet } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
 import type { Drift } from "./report.ts";
+import { auditThreads } from "./threads.ts";
 
 interface Auditing {
   repair: boolean;

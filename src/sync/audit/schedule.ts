@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
 import { askSoon, endOrPause } from "../following/pause.ts";
-import { RemovedError } from "../following/while-mirrored.ts";
+import { RemovedError } from "../problems/errors.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import { findProblems, problemName, rests, type Subject } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "../reads/pages.ts";

@@ -2,16 +2,17 @@ import { and, eq, gt, isNotNull } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Kind } from "../../kinds/kind.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { backfillPhases, repositorySyncs } from "../../schema.ts";
-import { nullable, object, type Read, whole } from "../../upstream/client/field-readers.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { nullable, object, type Read, whole } from "../../upstream/protocol/field-readers.ts";
+import { RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
+import { forgetProgress } from "../following/backfill-progress.ts";
 import { endOrPause } from "../following/pause.ts";
 import { FOLLOWED, move } from "../following/state.ts";
-import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
-import { giveWay } from "../give-way.ts";
+import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
 import { classifyFailure } from "../problems/causes.ts";
+import { RemovedError } from "../problems/errors.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import {
   BY_CHANGE,
@@ -25,7 +26,7 @@ import {
 } from "../reads/pages.ts";
 import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
-import { forgetProgress } from "./progress.ts";
+import { giveWay } from "../turns/give-way.ts";
 import { backfillReviews, placeOfChanges } from "./reviews.ts";
 import { analyzeCopied } from "./statistics.ts";
 import { addressOf, resumedCursor, stepAfter, storedCursor } from "./windows.ts";

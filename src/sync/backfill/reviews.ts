@@ -7,12 +7,12 @@ import { marksForTies, mergeabilityMark, storeMarks } from "../../mirror/store/m
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { pullRequests } from "../../schema.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE, reviewLists, type StoredPage } from "../reads/pages.ts";
 import { fetchAndStorePullDetails, learnPullDetails, marksForUnclear, readPullDetails } from "../reads/pull-details.ts";
 import { fetchAndStorePullsByRest } from "../reads/pulls-by-rest.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 
 /**
  * The last phase of a backfill: details that the lists of pull requests do not show. A whole one reads GraphQL's pages,

@@ -1,5 +1,5 @@
 import { parseStored } from "../../json.ts";
-import { pageOfPath } from "../../upstream/client/pagination.ts";
+import { pageOfPath } from "../../upstream/protocol/pagination.ts";
 import { PAGES_A_WINDOW, type StoredPage } from "../reads/pages.ts";
 
 /**

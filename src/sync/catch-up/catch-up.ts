@@ -3,18 +3,19 @@ import type { Transaction } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Kind } from "../../kinds/kind.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { repositorySyncs } from "../../schema.ts";
-import { CredentialUnusableError } from "../../upstream/client/errors.ts";
-import { forgetValidators, saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
-import { restartReviews } from "../backfill/progress.ts";
+import { forgetValidators, saveValidators } from "../../upstream/conditional/validators.ts";
+import { CredentialUnusableError } from "../../upstream/protocol/errors.ts";
+import type { Validator } from "../../upstream/protocol/upstream.ts";
+import { restartReviews } from "../following/backfill-progress.ts";
 import { askSoon, endOrPause, pause } from "../following/pause.ts";
 import { move } from "../following/state.ts";
-import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
-import { giveWayToDeliveries } from "../give-way.ts";
+import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
+import { RemovedError } from "../problems/errors.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import { rests, tryAgain } from "../problems/problems.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
@@ -36,6 +37,7 @@ import { PHASES, type Phase, phasesNotBackfilled, refuseNothing, tryPhase } from
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
+import { giveWayToDeliveries } from "../turns/give-way.ts";
 import type { ShownRow } from "./newest-changes.ts";
 
 /** A followed list, with its watermark. */

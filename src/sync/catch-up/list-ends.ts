@@ -1,8 +1,7 @@
 import { hash } from "node:crypto";
 import { type Json, objectOf, textOf, wholeOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
-import type { Upstream } from "../../upstream/client/upstream.ts";
-import type { Validator } from "../../upstream/conditional/validators.ts";
+import type { Upstream, Validator } from "../../upstream/protocol/upstream.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { comparable, type ShownRow } from "./newest-changes.ts";
 import { EXPLAINED, stillUnexplained, type Unexplained } from "./unexplained.ts";

@@ -3,7 +3,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { Json } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
 import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
-import { list, nullable, object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
+import { list, nullable, object, type Read, text, whole } from "../../upstream/protocol/field-readers.ts";
 
 /** The newest changes that one look shows of each list. A repository with more of them between two looks is read. */
 const SHOWN = 50;

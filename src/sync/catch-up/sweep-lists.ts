@@ -11,7 +11,7 @@ import type { CredentialWait } from "../problems/causes.ts";
 import { credentialGroups } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
-import { isInShard } from "../shards.ts";
+import { isInShard } from "../turns/shards.ts";
 import { moveWatermarksBack } from "./catch-up.ts";
 import { type Ends, hasMoved, isExplained, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { findUnheldRows, type ShownRow } from "./newest-changes.ts";

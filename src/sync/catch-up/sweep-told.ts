@@ -9,14 +9,14 @@ import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
 import { repositorySyncs, sweeps } from "../../schema.ts";
 import { inHalves } from "../../upstream/client/bearable-sizes.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { asSent, list, nullable } from "../../upstream/client/field-readers.ts";
-import { IDS_A_FIELD, RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import { asSent, list, nullable } from "../../upstream/protocol/field-readers.ts";
+import { IDS_A_FIELD, RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { earlier } from "../reads/pages.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
-import { isInShard } from "../shards.ts";
+import { isInShard } from "../turns/shards.ts";
 import { moveWatermarksBack } from "./catch-up.ts";
 import {
   AHEAD,

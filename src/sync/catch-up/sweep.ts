@@ -7,7 +7,7 @@ import type { Shard } from "../../queues/jobs.ts";
 import { enqueueCatchUps } from "../../queues/queues.ts";
 import { repositorySyncs } from "../../schema.ts";
 import { rests } from "../problems/problems.ts";
-import { isInShard, REPOSITORIES_A_SHARD, WHOLE } from "../shards.ts";
+import { isInShard, REPOSITORIES_A_SHARD, WHOLE } from "../turns/shards.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
 import { sweepTold } from "./sweep-told.ts";

@@ -1,5 +1,5 @@
-import { waitAtAgeMs } from "../../work/backoff.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { waitAtAgeMs } from "../../waits/backoff.ts";
+import { RETRIES } from "../../waits/retries.ts";
 
 /** What a sweep has found, and no catch-up has explained. */
 export interface Unexplained {

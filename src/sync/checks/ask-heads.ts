@@ -5,9 +5,9 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, type Observed, observe } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { isOf, type NodeQuestions } from "../questions/node-questions.ts";
 import { readHeadWithIds, type ShownCheck } from "../reads/head-sums.ts";
 import { sightingOf } from "../reads/pages.ts";
-import { isOf, type NodeQuestions } from "../refresh/node-questions.ts";
 import { settleHeads } from "./confirm.ts";
 import type { UnreadHead } from "./heads.ts";
 

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { markRepositoriesDue } from "../refresh/due.ts";
+import { markRepositoriesDue } from "../marks/due.ts";
 import { confirmationDue } from "./confirm.ts";
 import { HAS_UNREAD_CHECKS } from "./heads.ts";
 

@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import type { MergedDeliveries } from "../deliveries/read.ts";
+import type { MergedDeliveries } from "../events/read.ts";
 import { HAS_UNREAD_CHECKS } from "./heads.ts";
 
 /**

@@ -14,10 +14,10 @@ import {
   type Seen,
 } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import { pages } from "../../upstream/client/pagination.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
-import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
+import { replaceValidators } from "../../upstream/conditional/validators.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { pages } from "../../upstream/protocol/pagination.ts";
+import type { Priority, Validator } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { observeRows, PER_PAGE, sightingOf } from "../reads/pages.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";

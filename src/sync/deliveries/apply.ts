@@ -19,18 +19,7 @@ import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
-import { noteInstallation } from "../following/installation.ts";
-import { pauseWithin } from "../following/pause.ts";
-import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
-import { type HeardDelivery, heardAnew, lastSaid, tellingsOf } from "../found/tellings.ts";
-import { hearLists } from "../lists/heard.ts";
-import { tryAgain } from "../problems/problems.ts";
-import { SIDE_KEYS } from "../refresh/issue-sides.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
-import { hearRefs } from "../refs/heard.ts";
-import { hearResourceLists } from "../resource-lists/heard.ts";
-import { marksForCounting, observeCounts } from "./counts.ts";
-import { aboutOf, partsOfEvent, type RefreshAsk, saysPrivate } from "./events.ts";
+import { aboutOf, partsOfEvent, type RefreshAsk, saysPrivate } from "../events/events.ts";
 import {
   type DeliveryContent,
   FOLLOWED_EVENTS,
@@ -39,7 +28,18 @@ import {
   type Parsed,
   parse,
   readDelivery,
-} from "./read.ts";
+} from "../events/read.ts";
+import { noteInstallation } from "../following/installation.ts";
+import { pauseWithin } from "../following/pause.ts";
+import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
+import { type HeardDelivery, heardAnew, lastSaid, tellingsOf } from "../found/tellings.ts";
+import { hearLists } from "../lists/heard.ts";
+import { marksForCounting, observeCounts } from "../marks/counts.ts";
+import { enqueueMarks } from "../marks/marks.ts";
+import { tryAgain } from "../problems/problems.ts";
+import { SIDE_KEYS } from "../refresh/issue-sides.ts";
+import { hearRefs } from "../refs/heard.ts";
+import { hearResourceLists } from "../resource-lists/heard.ts";
 import { accountOf, findHolders, refusalOfSigner, repositoryIdOf } from "./signer.ts";
 
 /**

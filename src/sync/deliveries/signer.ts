@@ -3,8 +3,8 @@ import { sql } from "../../../db/sql.ts";
 import type { HookHolder } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, wholeOf } from "../../json.ts";
-import { isOfInstallations, ownerOf } from "./events.ts";
-import type { Parsed } from "./read.ts";
+import { isOfInstallations, ownerOf } from "../events/events.ts";
+import type { Parsed } from "../events/read.ts";
 
 /** What the mirror knows of the things that a batch of deliveries names. None of it comes from a payload. */
 export interface KnownHolders {

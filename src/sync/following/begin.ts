@@ -8,7 +8,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe, overruling, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueBackfill, orLater } from "../../queues/queues.ts";
 import { issueTransfers, repositories, repositorySyncs } from "../../schema.ts";
-import { forgetProgress } from "../backfill/progress.ts";
+import { forgetProgress } from "./backfill-progress.ts";
 import { moveToBackfill, yieldName } from "./state.ts";
 
 /** Why a repository is to be mirrored: a selection, or an installation of the App on it. */

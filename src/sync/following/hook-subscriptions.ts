@@ -6,9 +6,9 @@ import { hookSecret } from "../../config/hook-secrets.ts";
 import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { hookSubscriptions } from "../../schema.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
-import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../deliveries/events.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../events/events.ts";
 import { eachAlone } from "../problems/isolated.ts";
 
 const EVERYTHING = "*";

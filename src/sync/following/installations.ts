@@ -9,20 +9,21 @@ import { type Json, numberOf, objectOf } from "../../json.ts";
 import { requireList, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueCatchUps, orLater } from "../../queues/queues.ts";
 import { installationRepositories, installations, repositorySyncs } from "../../schema.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import { pages } from "../../upstream/client/pagination.ts";
-import { saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
+import { saveValidators } from "../../upstream/conditional/validators.ts";
 import {
   type Installation,
   installationCredential,
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
-import { Waits } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { pages } from "../../upstream/protocol/pagination.ts";
+import type { Validator } from "../../upstream/protocol/upstream.ts";
+import { Waits } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { type Installed, installedBy } from "../events/installed.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
-import { type Installed, installedBy } from "./installation.ts";
 import { pause, pauseWithin } from "./pause.ts";
 import { moveAll } from "./state.ts";
 

@@ -2,9 +2,9 @@ import { and, eq } from "drizzle-orm";
 import { among, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
+import { resources } from "../../kinds/registry.ts";
 import { partOf } from "../../mirror/store/lists.ts";
 import { repositorySyncs, selections } from "../../schema.ts";
-import { BELOW, LISTED } from "../resource-lists/listed.ts";
 
 /** Sets the parts that a selection adds to those of `MIRROR`. */
 export async function selectParts(
@@ -47,9 +47,10 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
         and not ${partOf(sql`l.list`)} = any(s.mirrors)`);
     // A new part has to be read whole, and a part that was dropped is no longer confirmed.
     await tx.update(repositorySyncs).set({ listsConfirmedAt: null }).where(among(repositorySyncs.repositoryId, ids));
-    for (const { part, list } of [...LISTED, ...BELOW])
-      await tx.query(sql`
-        update ${list.table} l set read_at = null from repository_syncs s
+    for (const { part, list, listBelow } of resources)
+      for (const { table } of [list, listBelow].filter((one) => one !== undefined))
+        await tx.query(sql`
+        update ${table} l set read_at = null from repository_syncs s
           where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[]) and not ${part} = any(s.mirrors)`);
     await tx.query(sql`
       update ref_lists l set read_at = null from repository_syncs s

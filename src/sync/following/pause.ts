@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { afterLag, type Mark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { confirmDeletion, moveAll } from "./state.ts";
 
 /** `problem`: the reason, in words. */

@@ -2,12 +2,12 @@ import { getTableName, gt } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { resources } from "../../kinds/registry.ts";
 import { askAgainSince } from "../../mirror/store/marks.ts";
 import { OUR_CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import { auditPages } from "../../schema.ts";
 import { forgetValidatorsSince } from "../../upstream/conditional/validators.ts";
 import { tryAgainSince } from "../problems/problems.ts";
-import { LISTED } from "../resource-lists/listed.ts";
 
 /** What becomes of a time that lies ahead: it is unknown, or it counts as of now. */
 type Mending = "unknown" | "now";
@@ -59,7 +59,8 @@ export async function putTimesRight({ db, clock, log }: Pick<Context, "db" | "cl
     if (rows === 0) return 0;
     for (const [table, columns] of Object.entries(TIMES_OF_LISTS))
       rows += await mend(tx, { table, columns, now, ahead });
-    for (const { list } of LISTED) {
+    for (const { list } of resources) {
+      if (!list) continue;
       const columns: TimesOfTable["columns"] = { heard_at: "now", read_at: "unknown" };
       rows += await mend(tx, { table: getTableName(list.table), columns, now, ahead });
     }

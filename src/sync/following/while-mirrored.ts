@@ -3,20 +3,8 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { InterruptedError, RemovedError } from "../problems/errors.ts";
 import { findMirrored } from "./state.ts";
-
-/**
- * A job was asked to stop, or another process may do its work by now: `cause` says which. Its next run continues at the
- * same page.
- */
-export class InterruptedError extends Error {
-  override name = "InterruptedError";
-}
-
-/** The repository was removed while a job worked on it, so the job ends. A selection may have brought it back since. */
-export class RemovedError extends Error {
-  override name = "RemovedError";
-}
 
 /**
  * Ends a job between two pages, where it can go on later.

@@ -1,8 +1,8 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
-import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/kind.ts";
+import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
-import { withShown } from "../../mirror/documents.ts";
+import { withShown } from "../../mirror/documents/documents.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";

@@ -1,5 +1,5 @@
 import type { Fields, Json } from "../../json.ts";
-import type { Kind, Report, ResourceEvents, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, Report, ResourceEvents, ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 
 /** An aspect that was found changed: the value that targets know, and the value now. */

@@ -12,7 +12,7 @@ import {
   textOf,
   wholeOf,
 } from "../../json.ts";
-import { fieldValue, type Report, type ResourceEvents } from "../../kinds/kind.ts";
+import { fieldValue, type Report, type ResourceEvents } from "../../kinds/contract/kind.ts";
 import { subjectOf } from "../../kinds/registry.ts";
 import { type Aspect, aspectName, aspectOf, eventsRepositoryOf, sameAspect } from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";

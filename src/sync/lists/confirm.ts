@@ -4,11 +4,11 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
 import { repositorySyncs } from "../../schema.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
-import { isDueSince } from "../deliveries/told-nothing.ts";
+import { GraphqlTooHeavyError } from "../../upstream/protocol/errors.ts";
+import { object, type Read, text, whole } from "../../upstream/protocol/field-readers.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { isDueSince } from "../hook-deliveries/told-nothing.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, THREAD_STATES } from "./thread-states.ts";
 

@@ -11,7 +11,7 @@ import {
   THREADS_HAVE_ALL,
 } from "../../mirror/store/lists.ts";
 import { type Mark, nextRound, repositoryMark } from "../../mirror/store/marks.ts";
-import type { MergedDeliveries } from "../deliveries/read.ts";
+import type { MergedDeliveries } from "../events/read.ts";
 
 /** Stores the pull requests whose lists are new or out of date. Answers a mark for each repository to read. */
 export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {

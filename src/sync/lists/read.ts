@@ -7,11 +7,11 @@ import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, observeListed, requireList } from "../../mirror/store/observation.ts";
-import { type Page, pages } from "../../upstream/client/pagination.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";
+import { type Page, pages } from "../../upstream/protocol/pagination.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { AbsentError } from "../problems/causes.ts";
+import { AbsentError } from "../problems/errors.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /** A list that has to be read. */

@@ -8,7 +8,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
 import { inHalves } from "../../upstream/client/bearable-sizes.ts";
-import { GraphqlTooHeavyError, NotYetError } from "../../upstream/client/errors.ts";
+import { GraphqlTooHeavyError, NotYetError } from "../../upstream/protocol/errors.ts";
 import {
   digits,
   eachOf,
@@ -19,10 +19,10 @@ import {
   text,
   truth,
   whole,
-} from "../../upstream/client/field-readers.ts";
-import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
+} from "../../upstream/protocol/field-readers.ts";
+import type { GraphqlError, Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { AbsentError } from "../problems/causes.ts";
+import { AbsentError } from "../problems/errors.ts";
 import { readActor, readSinglePulls } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { userView } from "../reads/pull-observations.ts";

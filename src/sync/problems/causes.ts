@@ -9,16 +9,10 @@ import {
   QuotaSpentError,
   UpstreamRefusedError,
   UpstreamUnavailableError,
-} from "../../upstream/client/errors.ts";
-import { InvalidPayloadError } from "../deliveries/read.ts";
-import { InterruptedError, RemovedError } from "../following/while-mirrored.ts";
-import { PullsNotShownError } from "../reads/graphql-pulls.ts";
+} from "../../upstream/protocol/errors.ts";
+import { InvalidPayloadError } from "../events/read.ts";
+import { AbsentError, InterruptedError, PullsNotShownError, RemovedError } from "./errors.ts";
 import type { Cause } from "./problems.ts";
-
-/** Upstream does not show what was asked for. The message says so for the operator who selected it. */
-export class AbsentError extends Error {
-  override name = "AbsentError";
-}
 
 /** The credential may not ask for now. Everything that needs the same credential has to wait. */
 export type CredentialWait = QuotaSpentError | CredentialRejectedError;

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { levelOf, reasonOf } from "../../failure.ts";
-import { QuotaSpentError } from "../../upstream/client/errors.ts";
-import { QUICK_ATTEMPTS } from "../../work/retries.ts";
+import { QuotaSpentError } from "../../upstream/protocol/errors.ts";
+import { QUICK_ATTEMPTS } from "../../waits/retries.ts";
 import { type CredentialWait, classifyFailure } from "./causes.ts";
 import {
   type Cause,

@@ -6,8 +6,8 @@ import type { Context } from "../../context.ts";
 import { afterLag } from "../../mirror/store/marks.ts";
 import { problems } from "../../schema.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
-import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { type Backoff, waitAfterMs } from "../../waits/backoff.ts";
+import { RETRIES } from "../../waits/retries.ts";
 
 /**
  * Why one thing failed, while others may succeed:

@@ -1,9 +1,9 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { upstreamLacks } from "../../schema.ts";
-import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import { isLackInSchema } from "../../upstream/client/wording.ts";
-import { PullsNotShownError } from "./graphql-pulls.ts";
+import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { isLackInSchema } from "../../upstream/protocol/wording.ts";
+import { PullsNotShownError } from "../problems/errors.ts";
 
 /** How long a field counts as missing on a server. The server may be upgraded. */
 const BELIEVED = "24 hours";

@@ -2,7 +2,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { areReviewsShown, type Pull } from "./graphql-pulls.ts";
 import { fetchAndStoreReviewLists } from "./pages.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";

@@ -16,9 +16,10 @@ import {
   text,
   truth,
   whole,
-} from "../../upstream/client/field-readers.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
+} from "../../upstream/protocol/field-readers.ts";
+import { RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
+import type { GraphqlError, Priority } from "../../upstream/protocol/upstream.ts";
+import { PullsNotShownError } from "../problems/errors.ts";
 
 /**
  * What GraphQL shows of pull requests, and the same in REST's words. An actor without `databaseId` is an account of a
@@ -88,11 +89,6 @@ export function isUnnamed(actor: Actor | null): boolean {
 
 /** A repository with a page of its pull requests. Each is read by itself, since one with an error is not believed. */
 export const readPullsPage = object({ pullRequests: object({ pageInfo, nodes: list(asSent) }) });
-
-/** Upstream's GraphQL does not show a repository's pull requests, which may mean "not allowed" as well as "gone". */
-export class PullsNotShownError extends Error {
-  override name = "PullsNotShownError";
-}
 
 /** Upstream reports a missing permission once for each pull request that was asked for. */
 function isForbidden(faults: readonly GraphqlError[]): boolean {

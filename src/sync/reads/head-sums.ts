@@ -1,5 +1,5 @@
 import { type Json, objectOf } from "../../json.ts";
-import { eachOf, list, nullable, object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
+import { eachOf, list, nullable, object, type Read, text, whole } from "../../upstream/protocol/field-readers.ts";
 
 const readStates = nullable(list(object({ state: text, count: whole })));
 const TOTALS = {

@@ -7,10 +7,11 @@ import { IS_MERGEABILITY_UNKNOWN } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { pullRequests } from "../../schema.ts";
 import { inBearableSize, mostOf } from "../../upstream/client/bearable-sizes.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { PullsNotShownError } from "../problems/errors.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
-import { PullsNotShownError, readMergeability, readSinglePulls } from "./graphql-pulls.ts";
+import { readMergeability, readSinglePulls } from "./graphql-pulls.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 

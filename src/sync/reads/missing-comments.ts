@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { refuseRemoved } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "./pages.ts";
 

@@ -1,10 +1,11 @@
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { type FieldReader, type Read, readableRows } from "../../upstream/client/field-readers.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import { PullsNotShownError, readPullsPage } from "./graphql-pulls.ts";
+import { GraphqlTooHeavyError } from "../../upstream/protocol/errors.ts";
+import { type FieldReader, type Read, readableRows } from "../../upstream/protocol/field-readers.ts";
+import { RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
+import { PullsNotShownError } from "../problems/errors.ts";
+import { readPullsPage } from "./graphql-pulls.ts";
 
 type PullsPage = Read<typeof readPullsPage>["pullRequests"];
 

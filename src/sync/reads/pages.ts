@@ -1,7 +1,7 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
-import type { Kind } from "../../kinds/kind.ts";
+import type { Kind } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
@@ -16,15 +16,15 @@ import {
   requireList,
   type Sighting,
 } from "../../mirror/store/observation.ts";
-import { NEVER } from "../../upstream/client/answer.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { pageOfPath, pagesLeft } from "../../upstream/client/pagination.ts";
-import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
-import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
+import { NEVER } from "../../upstream/protocol/answer.ts";
+import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import { pageOfPath, pagesLeft } from "../../upstream/protocol/pagination.ts";
+import type { Priority, ReadAnswer, Validator } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { AbsentError } from "../problems/causes.ts";
+import { enqueueMarks } from "../marks/marks.ts";
+import { AbsentError } from "../problems/errors.ts";
 import { endProblem, findProblems, noteFailure, problemName, type Subject } from "../problems/problems.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
 export const PER_PAGE = `per_page=${PAGE_SIZE}`;

@@ -7,23 +7,16 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
 import { inBearableSize } from "../../upstream/client/bearable-sizes.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { type FieldReader, object, readableRows, whole } from "../../upstream/client/field-readers.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
+import { GraphqlTooHeavyError } from "../../upstream/protocol/errors.ts";
+import { type FieldReader, object, readableRows, whole } from "../../upstream/protocol/field-readers.ts";
+import { RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
+import { enqueueMarks } from "../marks/marks.ts";
+import { PullsNotShownError } from "../problems/errors.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
-import {
-  areReviewsShown,
-  isUnnamed,
-  type Pull,
-  PullsNotShownError,
-  readPull,
-  readPullsPage,
-  readSinglePulls,
-} from "./graphql-pulls.ts";
+import { areReviewsShown, isUnnamed, type Pull, readPull, readPullsPage, readSinglePulls } from "./graphql-pulls.ts";
 import { fetchAndStoreReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
 import { fetchAndStorePullsByRest } from "./pulls-by-rest.ts";

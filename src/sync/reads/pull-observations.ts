@@ -1,9 +1,9 @@
 import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
-import { appOf } from "../../mirror/bots.ts";
+import { appOf } from "../../mirror/documents/bots.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
-import { countReviewComments } from "../deliveries/counts.ts";
+import { countReviewComments } from "../marks/counts.ts";
 import type { GoneAccounts } from "./gone-accounts.ts";
 import { type Actor, isUnnamed, type Mergeability, type Pull, type Review } from "./graphql-pulls.ts";
 import { sightingOf } from "./pages.ts";

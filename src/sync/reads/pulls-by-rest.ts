@@ -2,10 +2,10 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { classifyFailure } from "../problems/causes.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 import { fetchAndStoreReviewLists } from "./pages.ts";
 import { readAnew } from "./read-anew.ts";
 

@@ -2,15 +2,15 @@ import type { PgTable } from "drizzle-orm/pg-core";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
-import type { Kind, ResourceKey } from "../../kinds/kind.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { type IssuePlace, placeIn } from "../../mirror/store/transfers.ts";
-import { isDoubtful } from "../../upstream/client/doubts.ts";
-import { pages } from "../../upstream/client/pagination.ts";
-import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
-import { isIssuesOff } from "../../upstream/client/wording.ts";
+import { isDoubtful } from "../../upstream/protocol/doubts.ts";
+import { pages } from "../../upstream/protocol/pagination.ts";
+import type { Priority, ReadAnswer } from "../../upstream/protocol/upstream.ts";
+import { isIssuesOff } from "../../upstream/protocol/wording.ts";
 import { observeRows, sightingOf } from "./pages.ts";
 
 interface ReadOutcome {

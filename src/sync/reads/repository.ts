@@ -3,10 +3,11 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import type { Priority } from "../../upstream/protocol/upstream.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { RemovedError } from "../problems/errors.ts";
 import { RepositoryUnavailableError, requireCopied } from "./pages.ts";
 import { PUSHED_SINCE_CONFIRMED } from "./pushed.ts";
 

@@ -2,9 +2,9 @@ import type { Context } from "../../context.ts";
 import { numberOf, objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
-import { pages } from "../../upstream/client/pagination.ts";
-import type { Counting } from "../deliveries/events.ts";
-import { isBlocking, issueAt } from "../deliveries/events.ts";
+import { pages } from "../../upstream/protocol/pagination.ts";
+import type { Counting } from "../events/events.ts";
+import { isBlocking, issueAt } from "../events/events.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /**

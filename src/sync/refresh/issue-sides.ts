@@ -2,13 +2,13 @@ import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, rowsOf, textOf, wholeOf } from "../../json.ts";
-import type { ResourceKey } from "../../kinds/kind.ts";
+import type { ResourceKey } from "../../kinds/contract/kind.ts";
 import { MARK_COLUMNS, type Mark } from "../../mirror/store/marks.ts";
 import { type Observed, observe } from "../../mirror/store/observation.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { Gather } from "../../work/gather.ts";
+import { type QuestionPace, takeMoment } from "../questions/paced.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
-import { type QuestionPace, takeMoment } from "./paced.ts";
 
 // A pull request is in the lists of issues by its issue side, whose id only upstream knows: no event tells it, and
 // GraphQL does not show it. The first ones are asked for one by one. Where many are opened, a search finds many at once.

@@ -4,15 +4,16 @@ import { levelOf } from "../../failure.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN, MARK_COLUMNS, type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { waitAtAgeMs } from "../../work/backoff.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
+import { waitAtAgeMs } from "../../waits/backoff.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks, postponeMarks, settleMarks } from "../marks/marks.ts";
+import { PullsNotShownError, RemovedError } from "../problems/errors.ts";
 import { rests } from "../problems/problems.ts";
-import { PullsNotShownError, readMergeability } from "../reads/graphql-pulls.ts";
+import { isOf, type NodeQuestions } from "../questions/node-questions.ts";
+import { readMergeability } from "../reads/graphql-pulls.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
 import { observeMergeability } from "../reads/pull-observations.ts";
-import { enqueueMarks, postponeMarks, settleMarks } from "./marks.ts";
-import { isOf, type NodeQuestions } from "./node-questions.ts";
 
 /** If the process that asks ends meanwhile, another asks after this time. */
 const TAKEN_MS = 60_000;

@@ -2,7 +2,7 @@ import { together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { ResourceKey } from "../../kinds/kind.ts";
+import type { ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
@@ -19,27 +19,27 @@ import { joinObserved, type Observed, overruling } from "../../mirror/store/obse
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { refreshId } from "../../queues/jobs.ts";
 import { enqueueCatchUp } from "../../queues/queues.ts";
-import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { NotYetError, UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { Batches } from "../../work/batches.ts";
 import { Gather } from "../../work/gather.ts";
 import { refreshChecks } from "../checks/refresh.ts";
-import { marksForCounting } from "../deliveries/counts.ts";
 import { endOrPause } from "../following/pause.ts";
-import { RemovedError } from "../following/while-mirrored.ts";
 import { refreshLists } from "../lists/refresh.ts";
+import { marksForCounting } from "../marks/counts.ts";
+import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "../marks/marks.ts";
+import { RemovedError } from "../problems/errors.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
+import { type NodeQuestion, NodeQuestions } from "../questions/node-questions.ts";
+import { observeValues } from "../questions/node-values.ts";
+import { QuestionsPacedError } from "../questions/paced.ts";
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshResourceLists } from "../resource-lists/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
 import { IssueSides, issueSideOf, keysInDoubt } from "./issue-sides.ts";
-import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
-import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
-import { observeValues } from "./node-values.ts";
-import { QuestionsPacedError } from "./paced.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream's answer proves nothing. */
 type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";

@@ -2,7 +2,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { markRepositoriesDue } from "../refresh/due.ts";
+import { markRepositoriesDue } from "../marks/due.ts";
 
 /**
  * How often refs are read. Upstream sends no event for a push of more than three tags, nor for a rule that protects a

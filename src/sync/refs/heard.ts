@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import { lockRefs, storeTold } from "../../mirror/store/refs.ts";
-import type { MergedDeliveries } from "../deliveries/read.ts";
+import type { MergedDeliveries } from "../events/read.ts";
 
 /**
  * Moves the branches and tags that deliveries name. Answers a mark for each repository that upstream has to be asked

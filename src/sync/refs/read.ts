@@ -16,10 +16,11 @@ import {
   storeReadRefs,
 } from "../../mirror/store/refs.ts";
 import { refLists } from "../../schema.ts";
-import { type Page, pages } from "../../upstream/client/pagination.ts";
-import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
+import { replaceValidators } from "../../upstream/conditional/validators.ts";
+import { type Page, pages } from "../../upstream/protocol/pagination.ts";
+import type { Validator } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { AbsentError } from "../problems/causes.ts";
+import { AbsentError } from "../problems/errors.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 import { isEmptyRepository } from "../reads/repository.ts";
 

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { lockRefs, type RefKind } from "../../mirror/store/refs.ts";
-import { beginWholeRefresh, settleOrWait } from "../refresh/marks.ts";
+import { beginWholeRefresh, settleOrWait } from "../marks/marks.ts";
 import { isRefListDue } from "./due.ts";
 import { fetchAndStoreRefs } from "./read.ts";
 

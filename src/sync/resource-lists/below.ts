@@ -5,8 +5,8 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, storeMarks } from "../../mirror/store/marks.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { fetchAndStorePage, PAGE_SIZE, RepositoryUnavailableError } from "../reads/pages.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 import { isBelowWhole, type KindBelow } from "./listed.ts";
 
 /** How many such lists are read for one mark. */

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { markRepositoriesDue } from "../refresh/due.ts";
+import { markRepositoriesDue } from "../marks/due.ts";
 import { isListDue, isListWhole, LISTED_PARTS, type ListedKind, listedOf } from "./listed.ts";
 
 /** Asks for the lists of repositories that were not read for a while. So a lost webhook is made up for. */

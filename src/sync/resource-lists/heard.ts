@@ -1,7 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
-import type { MergedDeliveries } from "../deliveries/read.ts";
+import type { MergedDeliveries } from "../events/read.ts";
 import { noteNew } from "./below.ts";
 import { belowOf, LISTED } from "./listed.ts";
 

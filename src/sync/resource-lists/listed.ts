@@ -3,7 +3,7 @@ import { WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import type { Kind, ListBelow, Resource, ResourceList } from "../../kinds/kind.ts";
+import type { Kind, ListBelow, Resource, ResourceList } from "../../kinds/contract/kind.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { latestRelease } from "./latest-release.ts";

@@ -8,8 +8,8 @@ import { storeMarks } from "../../mirror/store/marks.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../marks/marks.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
-import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../refresh/marks.ts";
 import { refreshBelow } from "./below.ts";
 import { belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
 

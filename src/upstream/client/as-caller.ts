@@ -1,12 +1,18 @@
 import type { Stores } from "../../stores.ts";
-import { graphqlPath } from "./address.ts";
-import { readAnswer } from "./answer.ts";
-import { UpstreamUnavailableError } from "./errors.ts";
+import { graphqlPath } from "../protocol/address.ts";
+import { readAnswer } from "../protocol/answer.ts";
+import { UpstreamUnavailableError } from "../protocol/errors.ts";
+import type { Conditional, Opened } from "../protocol/opened.ts";
+import {
+  OWN_HEADERS,
+  type Received,
+  Transport,
+  type TransportLimits,
+  type TransportRequest,
+} from "../protocol/transport.ts";
+import type { RawAnswer, ReadAnswer, WriteRequest } from "../protocol/upstream.ts";
 import { UpstreamMeter } from "./metering.ts";
-import type { Conditional, Opened } from "./opened.ts";
 import { Places } from "./places.ts";
-import { OWN_HEADERS, type Received, Transport, type TransportLimits, type TransportRequest } from "./transport.ts";
-import type { RawAnswer, ReadAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
 const CLIENT_LIMITS = {

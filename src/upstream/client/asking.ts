@@ -2,12 +2,12 @@ import type { PageConditions } from "../conditional/conditions.ts";
 import { installationOf } from "../credentials/installations.ts";
 import type { Candidates, Keyring } from "../credentials/keyring.ts";
 import { repositoryPathIn, type Visibility } from "../credentials/visibility.ts";
-import { limitOf } from "../quota/headers.ts";
-import { messageOf } from "./answer.ts";
+import { messageOf } from "../protocol/answer.ts";
+import { SETTLED } from "../protocol/doubts.ts";
+import { limitOf } from "../protocol/headers.ts";
+import type { GetOptions } from "../protocol/upstream.ts";
 import { type AttemptContext, askRepeatedly } from "./attempts.ts";
-import { SETTLED } from "./doubts.ts";
 import type { Attempt, UpstreamRequest } from "./exchange.ts";
-import type { GetOptions } from "./upstream.ts";
 
 export interface AskingContext extends AttemptContext {
   visibility: Visibility;

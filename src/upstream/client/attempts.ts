@@ -1,7 +1,7 @@
 import type { Stores } from "../../stores.ts";
-import { Waits } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { CredentialUnusableError, UpstreamUnavailableError } from "./errors.ts";
+import { Waits } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { CredentialUnusableError, UpstreamUnavailableError } from "../protocol/errors.ts";
 import { type Attempt, type ExchangeContext, exchange, type UpstreamRequest } from "./exchange.ts";
 import type { Gate } from "./gate.ts";
 

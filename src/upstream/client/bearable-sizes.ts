@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { graphqlSizes } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
-import { TooHeavyError } from "./errors.ts";
+import { TooHeavyError } from "../protocol/errors.ts";
 
 /**
  * What upstream can bear more or less of at once, by the question and by the repository: a GraphQL query about several

@@ -2,28 +2,18 @@ import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { type Json, rowsOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { Conditions, emptyPage, type PageConditions } from "../conditional/conditions.ts";
 import { type KnownValidator, validatorPath } from "../conditional/validators.ts";
 import { APP } from "../credentials/credentials.ts";
 import { tokenDigest } from "../credentials/installation-tokens.ts";
 import { Keyring } from "../credentials/keyring.ts";
 import { Visibility } from "../credentials/visibility.ts";
-import { WRITE_POINTS } from "../quota/limits.ts";
-import { Quota } from "../quota/quota.ts";
-import { Spending } from "../quota/spending.ts";
-import { pathBelow } from "./address.ts";
-import { readAnswer } from "./answer.ts";
-import { type AskingContext, askByCredentials, bucketOf, writersOf } from "./asking.ts";
-import { askOnce } from "./attempts.ts";
-import { CredentialRejectedError } from "./errors.ts";
-import type { Attempt } from "./exchange.ts";
-import { CONCURRENT_PER_PROCESS, Gate, MOST_OPENED } from "./gate.ts";
-import { askGraphql } from "./graphql-asking.ts";
-import { readPage } from "./heavy-pages.ts";
-import { UpstreamMeter } from "./metering.ts";
-import type { Conditional, Opened } from "./opened.ts";
-import { type Received, Transport, type TransportLimits } from "./transport.ts";
+import { pathBelow } from "../protocol/address.ts";
+import { readAnswer } from "../protocol/answer.ts";
+import { CredentialRejectedError } from "../protocol/errors.ts";
+import type { Conditional, Opened } from "../protocol/opened.ts";
+import { type Received, Transport, type TransportLimits } from "../protocol/transport.ts";
 import type {
   GetOptions,
   GraphqlAnswer,
@@ -33,7 +23,17 @@ import type {
   Upstream,
   UpstreamOptions,
   WriteRequest,
-} from "./upstream.ts";
+} from "../protocol/upstream.ts";
+import { WRITE_POINTS } from "../quota/limits.ts";
+import { Quota } from "../quota/quota.ts";
+import { Spending } from "../quota/spending.ts";
+import { type AskingContext, askByCredentials, bucketOf, writersOf } from "./asking.ts";
+import { askOnce } from "./attempts.ts";
+import type { Attempt } from "./exchange.ts";
+import { CONCURRENT_PER_PROCESS, Gate, MOST_OPENED } from "./gate.ts";
+import { askGraphql } from "./graphql-asking.ts";
+import { readPage } from "./heavy-pages.ts";
+import { UpstreamMeter } from "./metering.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
 type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics" | "tracing">;

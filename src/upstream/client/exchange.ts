@@ -3,18 +3,18 @@ import type { Condition, PageConditions } from "../conditional/conditions.ts";
 import { APP } from "../credentials/credentials.ts";
 import { installationOf } from "../credentials/installations.ts";
 import type { Keyring } from "../credentials/keyring.ts";
-import { type Judgement, limitOf, readQuotaHeaders } from "../quota/headers.ts";
-import type { Demand, GrantedLease, Quota } from "../quota/quota.ts";
-import { messageOf } from "./answer.ts";
+import { messageOf } from "../protocol/answer.ts";
 import {
   CredentialRejectedError,
   CredentialUnusableError,
   QuotaSpentError,
   UpstreamUnavailableError,
-} from "./errors.ts";
+} from "../protocol/errors.ts";
+import { type Judgement, limitOf, readQuotaHeaders } from "../protocol/headers.ts";
+import { OWN_HEADERS, type Received, type Transport, type TransportRequest } from "../protocol/transport.ts";
+import { isSuspension } from "../protocol/wording.ts";
+import type { Demand, GrantedLease, Quota } from "../quota/quota.ts";
 import type { MeteredRequest, UpstreamMeter } from "./metering.ts";
-import { OWN_HEADERS, type Received, type Transport, type TransportRequest } from "./transport.ts";
-import { isSuspension } from "./wording.ts";
 
 /** One question to upstream, before a credential is chosen for it. */
 export interface UpstreamRequest {

@@ -1,5 +1,5 @@
 import { Line } from "../../work/line.ts";
-import { PRIORITIES, type Priority } from "./upstream.ts";
+import { PRIORITIES, type Priority } from "../protocol/upstream.ts";
 
 /**
  * A request of a class begins only while fewer requests than this are under way in this process. As with the quota,

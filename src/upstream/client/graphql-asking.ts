@@ -1,13 +1,13 @@
 import type { LRUCache } from "lru-cache";
 import { numberOf, objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
-import { graphqlPath } from "./address.ts";
+import { graphqlPath } from "../protocol/address.ts";
+import { doubtsIn, SETTLED } from "../protocol/doubts.ts";
+import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "../protocol/graphql.ts";
+import type { GraphqlAnswer, GraphqlOptions } from "../protocol/upstream.ts";
 import { type AskingContext, seersOf } from "./asking.ts";
 import { askOnce, askRepeatedly } from "./attempts.ts";
-import { doubtsIn, SETTLED } from "./doubts.ts";
 import type { UpstreamRequest } from "./exchange.ts";
-import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
-import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
 
 interface GraphqlContext extends AskingContext, Pick<Stores, "config"> {
   /** The last cost of each document, which is the next lease for it. */

@@ -1,10 +1,10 @@
 /** Pages of REST that upstream cannot answer at once: they are read in parts, and answered as if they had been whole. */
 import { type Json, objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
+import { NotYetError, TooHeavyError, UpstreamUnavailableError } from "../protocol/errors.ts";
+import { pageOfPath } from "../protocol/pagination.ts";
+import type { GetOptions, Links, ReadAnswer } from "../protocol/upstream.ts";
 import { inBearableSize } from "./bearable-sizes.ts";
-import { NotYetError, TooHeavyError, UpstreamUnavailableError } from "./errors.ts";
-import { pageOfPath } from "./pagination.ts";
-import type { GetOptions, Links, ReadAnswer } from "./upstream.ts";
 
 type Get = (path: string, options: GetOptions) => Promise<ReadAnswer>;
 type ShownPage = Extract<ReadAnswer, { kind: "ok" }>;

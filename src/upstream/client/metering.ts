@@ -1,6 +1,7 @@
 import { BoundedLabel, type Metrics } from "../../operations/metrics.ts";
+import { pathFormOf } from "../protocol/paths.ts";
+import type { Priority } from "../protocol/upstream.ts";
 import type { Spending } from "../quota/spending.ts";
-import type { Priority } from "./upstream.ts";
 
 const REQUEST_SECONDS: readonly number[] = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const MOST_ROUTES = 200;
@@ -62,21 +63,4 @@ export class UpstreamMeter {
   #routeOf(path: string): string {
     return this.#routes.of(pathFormOf(path));
   }
-}
-
-/** Words of a path that are followed by a name. The name may contain slashes. */
-const NAME_IN_PATH = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
-
-/** A path segment that is not a word of the API, such as a number, a hash or a token. */
-const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
-
-/** The path with a star for each name and number in it. Pure. */
-export function pathFormOf(path: string): string {
-  return path
-    .replace(/\?.*$/s, "")
-    .replace(/^\/repos\/[^/]+\/[^/]+/, "/repos/*/*")
-    .replace(/^\/repositories\/\d+/, "/repos/*/*")
-    .replace(/^\/(orgs|users|organizations)\/[^/]+/, "/$1/*")
-    .replace(NAME_IN_PATH, "/$1/*")
-    .replace(NO_WORD, "*");
 }

@@ -1,5 +1,5 @@
 import { AtCentreError } from "../../operations/at-centre.ts";
-import type { Upstream } from "./upstream.ts";
+import type { Upstream } from "../protocol/upstream.ts";
 
 /** Upstream in an edge, which must not spend the quota of the mirror's credentials: only the centre does. */
 export function upstreamOfEdge(): Upstream {

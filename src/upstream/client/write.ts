@@ -1,6 +1,6 @@
-import type { UpstreamHeaders } from "../quota/headers.ts";
-import type { Received, TransportRequest } from "./transport.ts";
-import type { RawAnswer, WriteRequest } from "./upstream.ts";
+import type { UpstreamHeaders } from "../protocol/headers.ts";
+import type { Received, TransportRequest } from "../protocol/transport.ts";
+import type { RawAnswer, WriteRequest } from "../protocol/upstream.ts";
 
 /** The request of a write, without its credential. Pure. */
 export function writeRequest(write: WriteRequest): TransportRequest {

@@ -3,17 +3,11 @@ import { gunzip, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { Stores } from "../../stores.ts";
 import { Gather } from "../../work/gather.ts";
-import type { Received } from "../client/transport.ts";
 import { tokenDigest } from "../credentials/installation-tokens.ts";
+import type { Received } from "../protocol/transport.ts";
+import type { Validator } from "../protocol/upstream.ts";
 import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";
-import {
-  copyValidator,
-  findValidators,
-  type KnownValidator,
-  loadBody,
-  touchValidator,
-  type Validator,
-} from "./validators.ts";
+import { copyValidator, findValidators, type KnownValidator, loadBody, touchValidator } from "./validators.ts";
 
 /** The largest body that is kept, compressed. Pages of a hundred issues with long texts have some 300 kB. */
 const MAX_KEPT_BYTES = 1024 * 1024;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { UpstreamHeaders } from "../quota/headers.ts";
+import type { UpstreamHeaders } from "../protocol/headers.ts";
 
 /**
  * How upstream makes its ETags. Others published the rule, and upstream does not promise it

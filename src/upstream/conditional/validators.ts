@@ -4,23 +4,7 @@ import { among, sql } from "../../../db/sql.ts";
 import { validators } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
-
-/** What makes a repeated request free: an ETag or a date, for one page and one credential. */
-export interface Validator {
-  /** Names the credential: upstream's ETags depend on the token. */
-  credential: string;
-  /** The request's path and query; see `validatorPath`. */
-  path: string;
-  etag: string | null;
-  lastModified: string | null;
-  next: string | null;
-  isFull: boolean;
-  seenAt: Date;
-  body: Buffer | null;
-  variesBy: string | null;
-  usedAt: Date;
-  madeFor: string | null;
-}
+import type { Validator } from "../protocol/upstream.ts";
 
 /** A validator without the page's body, which is large and rarely needed. */
 export type KnownValidator = Omit<Validator, "body">;

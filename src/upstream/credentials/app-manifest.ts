@@ -1,7 +1,7 @@
 import { numberOf, objectOf, textOf } from "../../json.ts";
-import { failureOf } from "../client/answer.ts";
-import { UpstreamRefusedError } from "../client/errors.ts";
-import { ONE_REQUEST, OWN_HEADERS, Transport } from "../client/transport.ts";
+import { failureOf } from "../protocol/answer.ts";
+import { UpstreamRefusedError } from "../protocol/errors.ts";
+import { ONE_REQUEST, OWN_HEADERS, Transport } from "../protocol/transport.ts";
 
 /** A GitHub App that has just been made, with the secrets that upstream shows only once. */
 export interface NewApp {

@@ -3,9 +3,9 @@ import { seal, sealingKey, unseal } from "../../config/sealing.ts";
 import { parseStored } from "../../json.ts";
 import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
-import { waitAfterMs } from "../../work/backoff.ts";
-import { Waits } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
+import { waitAfterMs } from "../../waits/backoff.ts";
+import { Waits } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import { unlessAborted } from "../../work/signals.ts";
 
 /** The token for an installation's requests, valid for an hour. GitHub docs: opaque, of any length. */

@@ -3,8 +3,8 @@ import { among, sql } from "../../../db/sql.ts";
 import { objectOf } from "../../json.ts";
 import { tokenOwners } from "../../schema.ts";
 import type { Stores } from "../../stores.ts";
-import { UpstreamRefusedError } from "../client/errors.ts";
-import type { Upstream } from "../client/upstream.ts";
+import { UpstreamRefusedError } from "../protocol/errors.ts";
+import type { Upstream } from "../protocol/upstream.ts";
 import { parseTokens } from "./credentials.ts";
 
 type TokenStores = Pick<Stores, "config" | "db">;

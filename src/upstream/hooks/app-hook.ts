@@ -1,6 +1,6 @@
 import { type Fields, numberOf, objectOf, textOf, textsOf } from "../../json.ts";
-import { UpstreamRefusedError } from "../client/errors.ts";
-import type { Upstream } from "../client/upstream.ts";
+import { UpstreamRefusedError } from "../protocol/errors.ts";
+import type { Upstream } from "../protocol/upstream.ts";
 import { hookRefusal } from "./hooks.ts";
 
 /** The list of the App's deliveries, for all its installations. */

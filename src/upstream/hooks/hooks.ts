@@ -1,9 +1,9 @@
 import { digitsOf, type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf } from "../../json.ts";
-import { failureOf, shownObject } from "../client/answer.ts";
-import { UpstreamRefusedError } from "../client/errors.ts";
-import { pages } from "../client/pagination.ts";
-import type { RawAnswer, Upstream } from "../client/upstream.ts";
-import { isDuplicateHook } from "../client/wording.ts";
+import { failureOf, shownObject } from "../protocol/answer.ts";
+import { UpstreamRefusedError } from "../protocol/errors.ts";
+import { pages } from "../protocol/pagination.ts";
+import type { RawAnswer, Upstream } from "../protocol/upstream.ts";
+import { isDuplicateHook } from "../protocol/wording.ts";
 
 /** A repository whose hooks are worked on. Its name may be another's by now, so upstream is asked by the id. */
 export interface HookedRepository {

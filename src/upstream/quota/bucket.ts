@@ -1,15 +1,5 @@
-import type { Priority } from "../client/upstream.ts";
-
-/** One bucket of a credential, as upstream's headers show it. Times are milliseconds by our clock. */
-export interface BucketState {
-  limit: number;
-  /** The points left in the window, less the leases given out. */
-  remaining: number;
-  /** The end of the window as upstream names it, in epoch seconds by upstream's clock: the window's identity. */
-  reset: number;
-  /** The same moment by our clock. */
-  resetAt: number;
-}
+import type { BucketState } from "../protocol/headers.ts";
+import type { Priority } from "../protocol/upstream.ts";
 
 /** A bucket with our own spending in its window, as far as known; unknown spending counts as ours. */
 export interface SharedBucketState extends BucketState {

@@ -1,4 +1,5 @@
-import { type BucketState, leftOf, type SharedBucketState } from "./bucket.ts";
+import type { BucketState } from "../protocol/headers.ts";
+import { leftOf, type SharedBucketState } from "./bucket.ts";
 import { SAME_WINDOW_S, TRIAL_MS } from "./limits.ts";
 
 /** A request for a lease: the buckets and limits that it is taken from. */

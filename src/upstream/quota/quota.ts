@@ -1,11 +1,19 @@
 import { randomUUID } from "node:crypto";
 import type { Stores } from "../../stores.ts";
-import { wait } from "../../work/repeated.ts";
-import { RETRIES } from "../../work/retries.ts";
-import { CredentialRejectedError, QuotaSpentError, QuotaUnknownError } from "../client/errors.ts";
-import type { Priority } from "../client/upstream.ts";
-import { type BucketState, FLOORS, leftOf } from "./bucket.ts";
-import { bucketName, type Limit, least, readQuotaHeaders, readRetryAfter, type UpstreamHeaders } from "./headers.ts";
+import { wait } from "../../waits/repeated.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import { CredentialRejectedError, QuotaSpentError, QuotaUnknownError } from "../protocol/errors.ts";
+import {
+  type BucketState,
+  bucketName,
+  type Limit,
+  least,
+  readQuotaHeaders,
+  readRetryAfter,
+  type UpstreamHeaders,
+} from "../protocol/headers.ts";
+import type { Priority } from "../protocol/upstream.ts";
+import { FLOORS, leftOf } from "./bucket.ts";
 import { READ_POINTS, SAME_WINDOW_S, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
 import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { RETRIES } from "../../work/retries.ts";
+import { RETRIES } from "../../waits/retries.ts";
 import {
   CONCURRENT_PER_USER,
   FULL_WAIT_MS,
@@ -227,7 +227,7 @@ return bucketState()
 /**
  * KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now.
  *
- * All processes share the block, and Redis counts its repetitions. So the formula of `src/work/backoff.ts` stands here in
+ * All processes share the block, and Redis counts its repetitions. So the formula of `src/waits/backoff.ts` stands here in
  * Lua. It takes no chance: the waits of those that are blocked have their own.
  */
 export const BLOCK = redisScript(`

@@ -1,7 +1,8 @@
 import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
-import { RETRIES } from "../../work/retries.ts";
-import type { BucketState, SharedBucketState } from "./bucket.ts";
+import { RETRIES } from "../../waits/retries.ts";
+import type { BucketState } from "../protocol/headers.ts";
+import type { SharedBucketState } from "./bucket.ts";
 import { POINTS_PER_MINUTE, type UpstreamApi } from "./limits.ts";
 import { BLOCK, LEASE, REJECT, type Script, SETTLE } from "./scripts.ts";
 

@@ -1,8 +1,8 @@
 /** Which of upstream's answers may be kept. Pure. */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Opened } from "../../../upstream/client/opened.ts";
 import { isPredicted, predictEtag, variesBy } from "../../../upstream/conditional/etag.ts";
+import type { Opened } from "../../../upstream/protocol/opened.ts";
 import type { CacheableRead, ForwardedAnswer } from "./forwarded-answers.ts";
 
 /** A complete answer of upstream's. */

@@ -1,15 +1,15 @@
 /** Forwards whole documents to upstream, with the caller's own token. */
 import { type FieldNode, Kind, type SelectionNode } from "graphql";
 import { findUsersById } from "../../../mirror/read/nodes.ts";
-import { graphqlPath } from "../../../upstream/client/address.ts";
-import type { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
-import type { Answer, ApiContext } from "../../call.ts";
+import { graphqlPath } from "../../../upstream/protocol/address.ts";
+import type { UpstreamUnavailableError } from "../../../upstream/protocol/errors.ts";
+import type { Answer, ApiContext } from "../../call/call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/permissions.ts";
+import { readFault } from "../../callers/upstream-for-callers.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { writeForwarder } from "../../forward/forwarded-writes.ts";
 import { arrivingAnswer, type CallersRequest, opened } from "../../forward/forwarding.ts";
-import { readFault } from "../../forward/upstream-for-callers.ts";
-import { decodeId } from "../resolve/node-id.ts";
+import { decodeId } from "../call/node-id.ts";
 import { textsGiven } from "./given.ts";
 import { mutationNames, touchedBy } from "./touched.ts";
 import type { WholeDocument } from "./unknown.ts";

@@ -1,8 +1,8 @@
 import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from "graphql";
-import type { ApiContext } from "../../call.ts";
+import type { ApiContext } from "../../call/call.ts";
 import type { User } from "../../callers/permissions.ts";
 import { isOwnCursor } from "../../dialect/paging.ts";
-import type { Query } from "../query.ts";
+import type { Query } from "../documents/query.ts";
 import { knowsAllNamed } from "./forward.ts";
 import { textsGiven } from "./given.ts";
 import { wholeDocument } from "./unknown.ts";

@@ -6,10 +6,10 @@ import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/no
 import { findPullKeys } from "../../../mirror/read/pulls.ts";
 import type { ShownRepository, Sight } from "../../../mirror/read/repositories.ts";
 import type { RefName } from "../../../mirror/store/refs.ts";
-import type { ApiContext } from "../../call.ts";
+import type { ApiContext } from "../../call/call.ts";
 import type { Thing, Touched } from "../../forward/forwarded-writes.ts";
 import { commentThing, issueThings, refsOfPulls, repositoryThing } from "../../forward/touched.ts";
-import { type DecodedId, decodeId } from "../resolve/node-id.ts";
+import { type DecodedId, decodeId } from "../call/node-id.ts";
 
 /** How many ids are looked up at most. */
 const MOST_IDS = 50;

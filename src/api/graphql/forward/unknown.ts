@@ -5,9 +5,9 @@ import {
   getOperationAST,
   type OperationDefinitionNode,
 } from "graphql";
-import { isTooDeep, parsedDocument } from "../documents.ts";
-import { typedError } from "../errors.ts";
-import { isWithinBounds, type Query, readRequest } from "../query.ts";
+import { isTooDeep, parsedDocument } from "../documents/documents.ts";
+import { isWithinBounds, type Query, readRequest } from "../documents/query.ts";
+import { typedError } from "../run/errors.ts";
 
 /** A document that either upstream answers as a whole, or nobody. */
 export interface WholeDocument {

@@ -1,11 +1,11 @@
 /** The inputs of mutations, and the mirrored resources that their ids stand for. */
 import { type Fields, numberOf } from "../../../json.ts";
 import { issuePlace } from "../../writes/issue-writes.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
 import { rightFor } from "../resolve/fields.ts";
 import { nodeOf } from "../resolve/lookups.ts";
+import { typedError } from "../run/errors.ts";
 import { writerOf } from "./perform.ts";
 
 /** What every input may carry. The payload returns it. */

@@ -1,15 +1,15 @@
 /** The mutations. Each is sent to upstream once; its result is shown from the mirror. */
 import { type Fields, objectOf, textOf } from "../../../json.ts";
-import { referenceId } from "../../../kinds/placeholders.ts";
+import { referenceId } from "../../../kinds/contract/placeholders.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { writeCursor } from "../../dialect/paging.ts";
 import * as issues from "../../writes/issue-writes.ts";
 import * as pulls from "../../writes/pull-writes.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
+import { decodeId } from "../call/node-id.ts";
 import { rightFor } from "../resolve/fields.ts";
-import { decodeId } from "../resolve/node-id.ts";
+import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type Input, nodeOfKind, repositoryOfNode, resolved, type Sets, setsOf, writePlace } from "./input.ts";
 import { type Done, inOurWords, mutated, performed, writerOf } from "./perform.ts";

@@ -1,18 +1,18 @@
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
-import type { Right } from "../../../kinds/rights.ts";
-import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
-import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
-import type { Received } from "../../../upstream/client/transport.ts";
-import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
+import type { Right } from "../../../kinds/contract/rights.ts";
+import { UpstreamRefusedError } from "../../../upstream/protocol/errors.ts";
+import { graphqlAnswer, parseGraphql } from "../../../upstream/protocol/graphql.ts";
+import type { Received } from "../../../upstream/protocol/transport.ts";
+import type { GraphqlAnswer } from "../../../upstream/protocol/upstream.ts";
 import { mayWrite, notAccessible } from "../../callers/permissions.ts";
+import { ShareSpentFault } from "../../callers/upstream-for-callers.ts";
 import { ApiFault } from "../../dialect/fault.ts";
-import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { beginRecord, type WriteRecord } from "../../record/write-record.ts";
 import { known, OutcomeUnknownFault, requireFollowed, type Writer } from "../../writes/send-once.ts";
 import { isSuccess, markForRefresh, perform, storeWrite, type Write } from "../../writes/write.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError, upstreamsError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
+import { typedError, upstreamsError } from "../run/errors.ts";
 
 /** The outcome of a write. `answer` is upstream's own, or null if empty. `isStored`: the mirror shows the change. */
 export interface Done {

@@ -3,8 +3,8 @@ import { strip } from "../../../mirror/store/template.ts";
 import * as issues from "../../writes/issue-writes.ts";
 import * as pulls from "../../writes/pull-writes.ts";
 import type { Find, Implied, Sayings, Written } from "../../writes/write.ts";
-import type { GraphqlCall } from "../call.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
 import { type Placed, type Resolved, type Sets, setsOf } from "./input.ts";
 import { type Done, mutated, performed } from "./perform.ts";
 

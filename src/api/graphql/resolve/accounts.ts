@@ -1,10 +1,10 @@
 import { sql } from "../../../../db/sql.ts";
 import type { Fields, Json } from "../../../json.ts";
-import { appOf } from "../../../mirror/bots.ts";
+import { appOf } from "../../../mirror/documents/bots.ts";
 import * as sources from "../../../mirror/read/repository-lists.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
+import { typedError } from "../run/errors.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import { databaseId, nodeId, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
 

@@ -9,9 +9,9 @@ import {
   type Rollup,
 } from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import { actorOf, type Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import { actorOf, type Node } from "../call/node.ts";
+import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/plan.ts";
 import { type Connection, heldConnection, type PageArguments } from "./connection.ts";

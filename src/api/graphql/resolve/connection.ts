@@ -13,11 +13,11 @@ import {
 } from "../../../mirror/read/pages.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { readCursor, writeCursor } from "../../dialect/paging.ts";
-import type { GraphqlCall, ListNames } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Count, WrittenTexts } from "../kept-lists.ts";
-import type { Node, NodeKind } from "../node.ts";
-import { MAX_PAGE } from "../query.ts";
+import type { GraphqlCall, ListNames } from "../call/call.ts";
+import type { Count, WrittenTexts } from "../call/kept-lists.ts";
+import type { Node, NodeKind } from "../call/node.ts";
+import { MAX_PAGE } from "../documents/query.ts";
+import { typedError } from "../run/errors.ts";
 import { WrittenResource } from "../run/execution.ts";
 import { type FieldInfo, selects } from "../run/plan.ts";
 

@@ -9,8 +9,8 @@ import {
   statusSource,
 } from "../../../mirror/read/deployments.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
-import type { GraphqlCall } from "../call.ts";
-import { actorOf, type Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import { actorOf, type Node } from "../call/node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   databaseId,

@@ -1,12 +1,12 @@
 import type { MirrorPart } from "../../../config/parts.ts";
 import type { Json } from "../../../json.ts";
-import type { CodeRight, Right } from "../../../kinds/rights.ts";
-import { associationFor } from "../../../mirror/documents.ts";
+import type { CodeRight, Right } from "../../../kinds/contract/rights.ts";
+import { associationFor } from "../../../mirror/documents/documents.ts";
 import { hasWhereSeen } from "../../../mirror/read/repositories.ts";
 import { closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
-import type { GraphqlCall } from "../call.ts";
-import { notGiven, typedError } from "../errors.ts";
-import { actorOf, type Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import { actorOf, type Node } from "../call/node.ts";
+import { notGiven, typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 
 /** What the fields of several types share. */

@@ -1,13 +1,13 @@
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { issueCommentSource, reviewSource } from "../../../mirror/read/comments.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
-import { pullMerging } from "../mutate/pull-merging.ts";
-import { actorOf, type Node } from "../node.ts";
+import { actorOf, type Node } from "../call/node.ts";
 import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
 import { pullCommits, pullFiles } from "./commits.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import { comment, enumValue, onceRead, rest, type TypeResolvers, upper } from "./fields.ts";
+import { pullMerging } from "./pull-merging.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";

@@ -2,7 +2,7 @@ import type { Above } from "../../../mirror/read/issues.ts";
 import { issueSource } from "../../../mirror/read/issues.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
 import { pullSource } from "../../../mirror/read/pulls.ts";
-import type { Node } from "../node.ts";
+import type { Node } from "../call/node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   account,

@@ -1,9 +1,9 @@
 import { decoded } from "../../../http/server.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
+import { decodeId } from "../call/node-id.ts";
+import { typedError } from "../run/errors.ts";
 import { given } from "./fields.ts";
-import { decodeId } from "./node-id.ts";
 
 /** The resource of a global id of either generation. @throws GraphQLError NOT_FOUND, FORBIDDEN */
 export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node> {

@@ -1,6 +1,6 @@
 /** The counts of reactions. REST tells only these, so who reacted is not known. */
 import { type Fields, objectOf } from "../../../json.ts";
-import type { GraphqlCall } from "../call.ts";
+import type { GraphqlCall } from "../call/call.ts";
 import type { Resolver } from "./fields.ts";
 
 /** REST's names, in the order in which the service lists the groups. */

@@ -3,8 +3,8 @@ import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
 import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
-import type { GraphqlCall } from "../call.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
 import type { PageArguments } from "./connection.ts";
 import { storedConnection } from "./connection.ts";
 import {

@@ -3,8 +3,8 @@ import { type Fields, isObject, objectOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
 import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
 import { seesDrafts } from "../../callers/permissions.ts";
-import type { GraphqlCall } from "../call.ts";
-import { actorOf, type Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import { actorOf, type Node } from "../call/node.ts";
 import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   databaseId,

@@ -5,9 +5,9 @@ import { sees } from "../../../mirror/read/repositories.ts";
 import { assignableUserSource } from "../../../mirror/read/users.ts";
 import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
+import { typedError } from "../run/errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { onceRead, type Resolver, type TypeResolvers } from "./fields.ts";
 

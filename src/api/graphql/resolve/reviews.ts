@@ -2,9 +2,9 @@
 
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { latestReviewSource, reviewCommentSource } from "../../../mirror/read/comments.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import { actorOf, type Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import { actorOf, type Node } from "../call/node.ts";
+import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {

@@ -3,9 +3,9 @@ import { namedScope } from "../../../mirror/search/names.ts";
 import { InvalidSearchError, MAX_RESULTS, type SearchQuery, UnknownScopeError } from "../../../mirror/search/query.ts";
 import { parseRepositorySearch, searchRepositories } from "../../../mirror/search/repositories.ts";
 import { searcherOf } from "../../callers/permissions.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
+import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type PageArguments, pageRequest } from "./connection.ts";
 

@@ -1,9 +1,9 @@
 /** The threads of review comments: the comments of each, and whether the thread is resolved. */
 
 import { countHeldLists, threadComments, threadSource } from "../../../mirror/read/lists.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import { actorOf, type Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import { actorOf, type Node } from "../call/node.ts";
+import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { enumValue, nodeId, ofRepository, type Resolver, rest, type TypeResolvers } from "./fields.ts";

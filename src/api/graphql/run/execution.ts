@@ -6,7 +6,7 @@
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import { UNSHOWN } from "../../../mirror/render/left-out.ts";
 import type { Pace } from "../../../work/pace.ts";
-import { errorOfField, MissingValueError, resourceLimit } from "../errors.ts";
+import { errorOfField, MissingValueError, resourceLimit } from "./errors.ts";
 import {
   concreteType,
   Faults,

@@ -9,11 +9,11 @@ import {
 } from "graphql";
 import type { Outlet } from "../../../http/reply.ts";
 import { lasting } from "../../streams/lasting.ts";
-import type { GraphqlCall } from "../call.ts";
-import type { Plans } from "../documents.ts";
-import type { Query } from "../query.ts";
-import { type Result, resultOf } from "../result.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Plans } from "../documents/documents.ts";
+import type { Query } from "../documents/query.ts";
 import { executePlan } from "../run/execution.ts";
+import { type Result, resultOf } from "../run/result.ts";
 
 export const EVENT_STREAM = {
   "Content-Type": "text/event-stream; charset=utf-8",

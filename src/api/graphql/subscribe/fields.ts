@@ -1,9 +1,9 @@
 import type { Change, ChangesOf } from "../../../events/log-reads.ts";
 import { sees } from "../../../mirror/read/repositories.ts";
-import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
-import type { Node } from "../node.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Node } from "../call/node.ts";
 import { nodeOf } from "../resolve/lookups.ts";
+import { typedError } from "../run/errors.ts";
 
 /** A field of `Subscription`: what starts its stream, and what each event shows. */
 interface SubscriptionField {

@@ -1,15 +1,15 @@
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import type { Outlet } from "../../../http/reply.ts";
-import type { ApiContext } from "../../call.ts";
+import type { ApiContext } from "../../call/call.ts";
 import { classOf, type User } from "../../callers/permissions.ts";
 import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import type { StreamPlaces } from "../../streams/places.ts";
-import type { GraphqlCall } from "../call.ts";
-import type { Plans } from "../documents.ts";
-import { rateLimited, typedError } from "../errors.ts";
-import type { Query } from "../query.ts";
-import { bugIn, type MissingValues, type Result, resultOf, resultText, wentWrongText } from "../result.ts";
+import type { GraphqlCall } from "../call/call.ts";
+import type { Plans } from "../documents/documents.ts";
+import type { Query } from "../documents/query.ts";
+import { rateLimited, typedError } from "../run/errors.ts";
+import { bugIn, type MissingValues, type Result, resultOf, resultText, wentWrongText } from "../run/result.ts";
 import { eventStream, openEvents } from "./events.ts";
 
 /** The caller who subscribes. Each event checks anew whether they still may. */

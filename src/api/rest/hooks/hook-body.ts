@@ -2,7 +2,7 @@ import { addressFault, hostOf } from "../../../events/address-guard.ts";
 import { EVENT_NAMES } from "../../../events/event-names.ts";
 import type { TargetConfig } from "../../../events/target.ts";
 import { type Fields, isObject, type Json } from "../../../json.ts";
-import type { Call } from "../../call.ts";
+import type { Call } from "../../call/call.ts";
 import { ApiFault, type FieldFault } from "../../dialect/fault.ts";
 import { prefers } from "../../dialect/preferences.ts";
 import { objectIn } from "../../dialect/sent.ts";

@@ -2,7 +2,7 @@ import { askForRedelivery } from "../../../events/asks.ts";
 import { wakeTargets } from "../../../events/log.ts";
 import { rewritten } from "../../../events/request.ts";
 import { findSent, listSent, pageBefore } from "../../../events/sent.ts";
-import { ok } from "../../call.ts";
+import { ok } from "../../call/call.ts";
 import { ApiFault, notFound } from "../../dialect/fault.ts";
 import { choice, pageSize } from "../../dialect/protocol.ts";
 import { numberParam } from "../page.ts";

@@ -1,7 +1,7 @@
 import { isRead } from "../../../http/reply.ts";
-import type { Answer, Call } from "../../call.ts";
+import type { Answer, Call } from "../../call/call.ts";
+import type { Operation, ServedOperation } from "../../call/operation.ts";
 import { ApiFault, REST_DOCS } from "../../dialect/fault.ts";
-import type { Operation, ServedOperation } from "../../operation.ts";
 import { beginRecord } from "../../record/write-record.ts";
 import * as deliveries from "./hook-deliveries.ts";
 import { type HookPlace, organizationPlace, repositoryPlace } from "./hook-place.ts";

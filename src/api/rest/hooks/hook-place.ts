@@ -2,12 +2,12 @@ import type { Scope } from "../../../events/target.ts";
 import { isRead } from "../../../http/reply.ts";
 import { type Fields, type Json, objectOf } from "../../../json.ts";
 import { findUser, findUserByLogin } from "../../../mirror/read/users.ts";
-import { failureOf, messageOf } from "../../../upstream/client/answer.ts";
-import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
-import type { Call, RepositoryCall } from "../../call.ts";
+import { failureOf, messageOf } from "../../../upstream/protocol/answer.ts";
+import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/protocol/errors.ts";
+import type { Call, RepositoryCall } from "../../call/call.ts";
 import { mayHook, notAccessible } from "../../callers/permissions.ts";
+import { readFault } from "../../callers/upstream-for-callers.ts";
 import { ApiFault, notFound, unshown } from "../../dialect/fault.ts";
-import { readFault } from "../../forward/upstream-for-callers.ts";
 import { showToAll } from "../accounts.ts";
 import { getRepository } from "../repositories.ts";
 

@@ -13,7 +13,7 @@ import {
   type TargetConfig,
 } from "../../../events/target.ts";
 import { recordAct } from "../../../work/audit-log.ts";
-import { type Answer, type Call, ok } from "../../call.ts";
+import { type Answer, type Call, ok } from "../../call/call.ts";
 import { auditActor } from "../../callers/permissions.ts";
 import { type ApiFault, notFound } from "../../dialect/fault.ts";
 import { numberedLink } from "../../dialect/paging.ts";
