@@ -69,6 +69,11 @@ interface ResourceUpstream {
   path?: (key: number, number: number | null) => string;
   /** The column whose value the path needs beside the key. */
   numberColumn?: string;
+  /**
+   * Rows of another kind with the same `numberColumn` that upstream tells together with one of this kind. One that they
+   * name in `column` and that the mirror lacks was told by a webhook that was lost.
+   */
+  namedBy?: { kind: Kind; table: PgTable; column: string };
   /** The phase of a first copy that reads it. A mirror upstream says by this name that it lacks the kind. */
   phase?: string;
   /** Whether upstream shows it only while the repository's pull requests are switched on. */

@@ -1,6 +1,7 @@
 import { textOf } from "../../json.ts";
 import { CHANGES, exists, mayBeEmpty, numberInAddress, resource, resourceEvents, sets } from "../contract/kind.ts";
 import { referenceId } from "../contract/placeholders.ts";
+import { pullRequestReviewComments } from "../review-comment/table.ts";
 import { pullRequestReviews } from "./table.ts";
 
 export const review = resource("review", pullRequestReviews, {
@@ -13,6 +14,7 @@ export const review = resource("review", pullRequestReviews, {
   upstream: {
     path: (id, pull) => `/pulls/${pull}/reviews/${id}`,
     numberColumn: "pull_number",
+    namedBy: { kind: "review_comment", table: pullRequestReviewComments, column: "review_id" },
     phase: "reviews",
     isOfPulls: true,
   },

@@ -22,6 +22,14 @@ export interface Mark extends MarkKey {
   keys?: readonly string[] | null;
 }
 
+/** The keys of a mark for a resource that the mirror lacks. Whatever shows the resource settles it. */
+export const LACKED_KEYS: readonly string[] = ["id"];
+
+/** Whether nothing is in doubt but that the mirror lacks the resource. */
+export function isAboutLack({ keys }: Mark): boolean {
+  return keys?.every((key) => LACKED_KEYS.includes(key)) ?? false;
+}
+
 /** The columns that make a `Mark` of a row `m` of `refresh_marks`. */
 export const MARK_COLUMNS = sql`m.kind, m.repository_id::float8 as "repositoryId", m.key::float8 as key,
   m.asked_at as "askedAt", m.not_before as "notBefore", case when m.keys_at >= m.asked_at then m.keys end as keys`;

@@ -3,7 +3,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { Json } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
 import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
-import { list, nullable, object, type Read, text, whole } from "../../upstream/protocol/field-readers.ts";
+import { list, nullable, object, type Read, text, truth, whole } from "../../upstream/protocol/field-readers.ts";
 
 /** The newest changes that one look shows of each list. A repository with more of them between two looks is read. */
 const SHOWN = 50;
@@ -17,18 +17,19 @@ const BY_CHANGE = "orderBy: { field: UPDATED_AT, direction: DESC }";
  * connections, and a point per hundred requests.
  */
 export const NEWEST_CHANGES = `
-  issues(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt } }
-  pullRequests(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt } }
+  issues(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt closed locked } }
+  pullRequests(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt closed locked merged } }
   milestones(first: ${MILESTONES}, ${BY_CHANGE}) { totalCount nodes { number updatedAt } }
   labels(first: ${LABELS}, orderBy: { field: CREATED_AT, direction: DESC }) { totalCount
     nodes { name color description updatedAt } }`;
 
-const readChanged = object({ totalCount: whole, nodes: list(nullable(object({ number: whole, updatedAt: text }))) });
+const changed = { number: whole, updatedAt: text };
+const states = { ...changed, closed: truth, locked: truth };
 
 const readNewest = object({
-  issues: readChanged,
-  pullRequests: readChanged,
-  milestones: readChanged,
+  issues: object({ totalCount: whole, nodes: list(nullable(object(states))) }),
+  pullRequests: object({ totalCount: whole, nodes: list(nullable(object({ ...states, merged: truth }))) }),
+  milestones: object({ totalCount: whole, nodes: list(nullable(object(changed))) }),
   labels: object({
     totalCount: whole,
     nodes: list(nullable(object({ name: text, color: text, description: nullable(text), updatedAt: nullable(text) }))),
@@ -110,7 +111,7 @@ export async function findUnheld(
 }
 
 /** Whether the list may have a change since `heldUntil` that is not among those shown. Pure. */
-function isBeyond({ nodes }: NewestChanges["issues"], shown: number, heldUntil: Date): boolean {
+function isBeyond({ nodes }: NewestChanges["issues" | "pullRequests"], shown: number, heldUntil: Date): boolean {
   const oldest = nodes.findLast((node) => node !== null);
   return nodes.length === shown && oldest !== undefined && oldest !== null && new Date(oldest.updatedAt) > heldUntil;
 }
@@ -123,12 +124,6 @@ function surplus([settled, all]: OurCount, theirs: number): number {
   if (settled > theirs) return settled - theirs;
   return Math.min(0, all - theirs);
 }
-
-const KINDS = [
-  ["issues", "issue"],
-  ["pullRequests", "pull_request"],
-  ["milestones", "milestone"],
-] as const;
 
 /** A row that upstream shows, and as much of its state as says whether the mirror's row is older. */
 export interface ShownRow {
@@ -144,6 +139,13 @@ export interface ShownRow {
   name?: string;
   color?: string;
   description?: string | null;
+  /**
+   * Of an issue or a pull request. A second change of the same second moves no time, so its webhook would not be missed
+   * otherwise.
+   */
+  isClosed?: boolean;
+  isLocked?: boolean;
+  isMerged?: boolean;
   /** How many open and closed issues a milestone has. */
   open?: number;
   closed?: number;
@@ -165,15 +167,23 @@ export function comparable(updatedAt: string | null): string {
 }
 
 function rowsShown({ repositoryId: r, newest }: LookedAt, until: Date): ShownRow[] {
+  const { issues, pullRequests, milestones, labels } = newest;
+  const isSettled = ({ updatedAt }: { updatedAt: string }) => new Date(updatedAt) <= until;
+  const settled = <Node extends { updatedAt: string }>({ nodes }: { nodes: readonly (Node | null)[] }): Node[] =>
+    nodes.flatMap((node) => (node !== null && isSettled(node) ? [node] : []));
   return [
-    ...KINDS.flatMap(([name, kind]) =>
-      newest[name].nodes.flatMap((node): ShownRow[] =>
-        node !== null && new Date(node.updatedAt) <= until
-          ? [{ r, kind, n: node.number, at: comparable(node.updatedAt) }]
-          : [],
-      ),
+    ...settled(issues).map(({ number: n, updatedAt, closed: isClosed, locked: isLocked }): ShownRow => {
+      return { r, kind: "issue", n, at: comparable(updatedAt), isClosed, isLocked };
+    }),
+    ...settled(pullRequests).map(
+      ({ number: n, updatedAt, closed: isClosed, locked: isLocked, merged: isMerged }): ShownRow => {
+        return { r, kind: "pull_request", n, at: comparable(updatedAt), isClosed, isLocked, isMerged };
+      },
     ),
-    ...newest.labels.nodes.flatMap((label): ShownRow[] => {
+    ...settled(milestones).map(({ number: n, updatedAt }): ShownRow => {
+      return { r, kind: "milestone", n, at: comparable(updatedAt) };
+    }),
+    ...labels.nodes.flatMap((label): ShownRow[] => {
       if (label === null) return [];
       const { updatedAt, ...shown } = label;
       if (updatedAt === null) return [{ r, kind: "label", ...shown }];
@@ -197,6 +207,12 @@ function hasChange(alias: SQL, at = sql`x.at`): SQL {
     and (${alias}.updated_at <= ${alias}.seen_at + ${AHEAD} or ${alias}.updated_at = x.at))`;
 }
 
+/** Whether the row `alias` is in the state that upstream shows, if it is the version that upstream shows. */
+function hasState(alias: SQL, isMerged = sql`x."isMerged"`): SQL {
+  return sql`(x."isClosed" is null or ${alias}.updated_at <> x.at or (${alias}.state = 'closed') = x."isClosed"
+    and coalesce(${alias}.locked, false) = x."isLocked" and (x."isMerged" is null or (${isMerged}) = x."isMerged"))`;
+}
+
 /** Whether a mark `d` asks for all of its resource. One about some keys finds no lost change of others. */
 const IS_WHOLE = sql`(d.keys is null or d.keys_at < d.asked_at)`;
 
@@ -207,18 +223,20 @@ const IS_WHOLE = sql`(d.keys is null or d.keys_at < d.asked_at)`;
 export async function findUnheldRows(db: Queries, shown: readonly ShownRow[]): Promise<UnheldRow[]> {
   // A pull request is in the lists of issues only by its issue side, which has an id of its own.
   return await db.query<UnheldRow>(sql`
-    select x.r::float8 as "repositoryId", concat_ws(' ', x.kind, x.n, x.id, x.at, x.name, x.color, x.description) as row,
+    select x.r::float8 as "repositoryId", concat_ws(' ', x.kind, x.n, x.id, x.at, x.name, x.color, x.description, x."isClosed", x."isLocked",
+          x."isMerged") as row,
         x.at is not null as "isTimed", json_strip_nulls(to_json(x)) as shown
       from json_to_recordset(${sql.json(shown)}) as x(r bigint, kind text, n bigint, id bigint,
-        at timestamptz, name text, color text, description text, open bigint, closed bigint)
+        at timestamptz, name text, color text, description text, open bigint, closed bigint,
+        "isClosed" boolean, "isLocked" boolean, "isMerged" boolean)
       where not case x.kind
         when 'issue' then exists (select from issues i where i.repository_id = x.r and i.number = x.n
-          and i.id is not null and i.deleted_at is null and ${hasChange(sql`i`)})
+          and i.id is not null and i.deleted_at is null and ${hasChange(sql`i`)} and ${hasState(sql`i`)})
         when 'pull_request' then exists (select from pull_requests p
           join issues i on i.repository_id = p.repository_id and i.number = p.number and i.id is not null
             and ${hasChange(sql`i`, sql`x.at - ${SIDES_APART}`)}
           where p.repository_id = x.r and p.number = x.n and p.id is not null and p.deleted_at is null
-            and ${hasChange(sql`p`)})
+            and ${hasChange(sql`p`)} and ${hasState(sql`p`, sql`p.merged_at is not null and p.merged is not false`)})
         when 'milestone' then exists (select from milestones m where m.repository_id = x.r and m.number = x.n
           and m.deleted_at is null and ${hasChange(sql`m`)}
           and (x.open is null or (m.open_issues = x.open and m.closed_issues = x.closed)))

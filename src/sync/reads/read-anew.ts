@@ -180,19 +180,23 @@ export async function upstreamPathOf(
   if (!upstream.path) return null;
   const below = isGlobal ? "" : `/repositories/${repositoryId}`;
   if (upstream.numberColumn === undefined) return below + upstream.path(key, null);
-  const number = await findNumber(ctx, table, upstream.numberColumn, repositoryId, key);
+  const { numberColumn, namedBy } = upstream;
+  const [own] = await findNumbers(ctx, { table, keyColumn: "id", numberColumn }, { repositoryId, key });
+  const [named] =
+    own === undefined && namedBy
+      ? await findNumbers(ctx, { table: namedBy.table, keyColumn: namedBy.column, numberColumn }, { repositoryId, key })
+      : [];
+  const number = own ?? named ?? null;
   return number === null ? null : below + upstream.path(key, number);
 }
 
-async function findNumber(
+async function findNumbers(
   ctx: Pick<Context, "db">,
-  table: PgTable,
-  column: string,
-  repositoryId: number,
-  id: number,
-): Promise<number | null> {
-  const [row] = await ctx.db.query<{ number: number }>(sql`
-    select ${sql.identifier(column)} as number from ${table}
-      where repository_id = ${repositoryId} and id = ${id}`);
-  return row?.number ?? null;
+  { table, keyColumn, numberColumn }: { table: PgTable; keyColumn: string; numberColumn: string },
+  { repositoryId, key }: Omit<ResourceKey, "kind">,
+): Promise<number[]> {
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select ${sql.identifier(numberColumn)} as number from ${table}
+      where repository_id = ${repositoryId} and ${sql.identifier(keyColumn)} = ${key} order by id desc limit 1`);
+  return rows.map(({ number }) => number);
 }

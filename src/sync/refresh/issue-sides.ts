@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, rowsOf, textOf, wholeOf } from "../../json.ts";
 import type { ResourceKey } from "../../kinds/contract/kind.ts";
-import { MARK_COLUMNS, type Mark } from "../../mirror/store/marks.ts";
+import { isAboutLack, LACKED_KEYS, MARK_COLUMNS, type Mark } from "../../mirror/store/marks.ts";
 import { type Observed, observe } from "../../mirror/store/observation.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { Gather } from "../../work/gather.ts";
@@ -81,12 +81,9 @@ function nameOf({ repositoryId, key }: Pick<ResourceKey, "repositoryId" | "key">
   return `${repositoryId}/${key}`;
 }
 
-/** The keys of an issue that a mark for a missing side is about. */
-export const SIDE_KEYS: readonly string[] = ["id"];
-
 /** The keys that are in doubt, other than a missing side: an id never changes. Null: it may be any. */
 export function keysInDoubt({ keys }: Mark): readonly string[] | null {
-  return keys?.filter((key) => !SIDE_KEYS.includes(key)) ?? null;
+  return keys?.filter((key) => !LACKED_KEYS.includes(key)) ?? null;
 }
 
 const IS_PULL = sql`p.id is not null and p.deleted_at is null`;
@@ -107,7 +104,7 @@ export async function issueSideOf(
     select ${LACKS_SIDE} as "isLacking" from pull_requests p
       where p.repository_id = ${repositoryId} and p.number = ${key} and ${IS_PULL}`);
   if (row?.isLacking) return "lacking";
-  return row && (mark === null || mark.keys?.every((one) => SIDE_KEYS.includes(one))) ? "held" : null;
+  return row && (mark === null || isAboutLack(mark)) ? "held" : null;
 }
 
 /** One of each repository first, the oldest: many of one repository delay no other's. */
@@ -152,7 +149,8 @@ async function search(
   const rows = new Map(
     rowsOf(objectOf(answer.body).items).map(({ score: _, text_matches: __, ...row }) => [
       `${textOf(row.repository_url)}/${wholeOf(row.number)}`.toLowerCase(),
-      row,
+      // A search does not say who closed an issue. Nobody closed an open one.
+      row.state === "open" ? { closed_by: null, ...row } : row,
     ]),
   );
   return wanted.flatMap(({ mark }) => {

@@ -1,4 +1,4 @@
-import { together } from "../../../db/database.ts";
+import { type Queries, together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -7,6 +7,7 @@ import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
   afterLag,
+  isAboutLack,
   type Mark,
   type MarkKey,
   marksForMergeability,
@@ -32,7 +33,7 @@ import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
 import { type NodeQuestion, NodeQuestions } from "../questions/node-questions.ts";
 import { observeValues } from "../questions/node-values.ts";
-import { QuestionsPacedError } from "../questions/paced.ts";
+import { type QuestionPace, QuestionsPacedError, takeMoment } from "../questions/paced.ts";
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
@@ -135,7 +136,7 @@ export class Refreshes {
       if (known?.state === "gone") return null;
       const path = await upstreamPathOf(ctx, wanted);
       if (path === null) return null;
-      const side = await issueSideOf(ctx.db, wanted, mark);
+      const side = (await issueSideOf(ctx.db, wanted, mark)) ?? (await lostRowOf(ctx.db, wanted, mark));
       return { known, path, side, question: side === null ? await nodeQuestion(ctx, wanted, mark) : null };
     });
     if (!asked) {
@@ -148,6 +149,7 @@ export class Refreshes {
     if (asked.side === "held" && mark) await settleMarks(ctx.db, [mark]);
     if (asked.side === "held" || side === "found") return "merged";
     if (side === "later") return await this.#putOff(mark, afterLag(ctx.clock.now()));
+    if (asked.side === "lost") await takeMoment(ctx, LOST_ROWS);
     const repository = wanted.kind === "repository" ? null : known;
     const startedAt = ctx.clock.now();
     const answer = question ? await this.#nodes.ask(question) : "unclear";
@@ -172,8 +174,9 @@ export class Refreshes {
     if (movedTo) await ctx.db.transaction((tx) => storeTransfer(tx, { repositoryId, number: wanted.key }, movedTo));
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (read.isTooEarly) {
-      // An issue side's id stays the same, so any answer that has it will do.
-      const again = { ...wanted, askedAt: isSide && mark ? mark.askedAt : startedAt, notBefore: afterLag(startedAt) };
+      // What is lacked stays the same, so any answer that shows it will do.
+      const askedAt = mark && isAboutLack(mark) ? mark.askedAt : startedAt;
+      const again = { ...wanted, askedAt, notBefore: afterLag(startedAt) };
       const stands = await ctx.db.transaction(async (tx) => {
         const [put] = await postponeMarks(tx, mark ? [{ ...mark, notBefore: again.notBefore }] : []);
         await storeMarks(tx, [again]);
@@ -226,6 +229,22 @@ export class Refreshes {
     if (mark) await enqueueMarks(this.#ctx, await postponeMarks(this.#ctx.db, [{ ...mark, notBefore }]));
     return "kept";
   }
+}
+
+/** Upstream is asked for rows whose webhooks were lost this often, however many a holder of a secret makes up. */
+const LOST_ROWS: QuestionPace = { name: "lost rows", everyMs: 60_000 };
+
+/** "held": the row that the mirror lacked is here by now, and nothing else is in doubt. Null: the mark is not about that. */
+async function lostRowOf(
+  db: Queries,
+  { kind, repositoryId, key }: ResourceKey,
+  mark: Mark | null,
+): Promise<"lost" | "held" | null> {
+  if (kind === "issue" || mark === null || !isAboutLack(mark)) return null;
+  const { table, keyColumn } = resourceOf(kind);
+  const held = await db.count(sql`
+    select from ${table} where repository_id = ${repositoryId} and ${sql.identifier(keyColumn)} = ${key}`);
+  return held > 0 ? "held" : "lost";
 }
 
 interface Trouble {

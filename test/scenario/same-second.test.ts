@@ -1,0 +1,112 @@
+/** Webhooks that were lost although another one of the same second moved the times by which a loss is found. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { createComment } from "../../src/simulator/changes/comments.ts";
+import { lockIssue } from "../../src/simulator/changes/issues.ts";
+import { createReview } from "../../src/simulator/changes/reviews.ts";
+import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import type { Issue, PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { dispatchMarks } from "../../src/sync/marks/marks.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const MINUTE = 60_000;
+
+let world: TestWorld;
+let repository: Repository;
+let pull: PullIssue;
+beforeAll(async () => {
+  world = await openWorld({
+    simulator: { worldOptions: { bumps: { lock: true, pin: true, typeChange: true } } },
+    fill: ({ world: upstream }) =>
+      void generateWorld(upstream, { seed: 12, repositories: 1, issues: 12, pulls: 12, people: 6 }),
+  });
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  await world.settleMarks();
+  const [only] = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  const open = (only?.rows.byNumber ?? [])
+    .filter((one) => one !== undefined)
+    .filter(isPull)
+    .find(({ state }) => state === "open");
+  if (!only || !open) throw new Error("There is no open pull request");
+  [repository, pull] = [only, open];
+  for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+function isPull(issue: Issue): issue is PullIssue {
+  return issue.pull !== null;
+}
+
+async function pass(ms: number): Promise<void> {
+  world.advance(ms);
+  (world.simulator.world.clock as SettableClock).advance(ms);
+  await world.ctx.queues.refresh.clean(0, 1_000, "delayed");
+  await dispatchMarks(world.ctx);
+  await sweep(world.ctx);
+  await world.settle();
+}
+
+function review(body: string): void {
+  const comments = [{ path: "README.md", line: 1, body: `${body}, in detail` }];
+  createReview(world.simulator.world, repository.ownerId, pull, { body, state: "COMMENTED", comments });
+}
+
+async function reviewsHere(): Promise<unknown> {
+  return (await world.get(`/repositories/${repository.id}/pulls/${pull.number}/reviews?per_page=100`)).body;
+}
+
+async function reviewsThere(): Promise<unknown> {
+  const { url } = world.simulator;
+  const headers = { authorization: `token ${world.ctx.config.upstreamTokens[0]}`, "user-agent": "test" };
+  const path = `/repositories/${repository.id}/pulls/${pull.number}/reviews?per_page=100`;
+  return JSON.parse((await (await fetch(url + path, { headers })).text()).replaceAll(url, world.url));
+}
+
+function askedAboutReviews(): number {
+  const { routes } = world.simulator.meter.read();
+  return Object.entries(routes).reduce((sum, [route, { charged }]) => sum + (/reviews/.test(route) ? charged : 0), 0);
+}
+
+test("a review that is told costs nothing, although its comments come first", async () => {
+  world.simulator.meter.reset();
+  review("Told");
+  await world.settle();
+  await pass(MINUTE);
+  expect(askedAboutReviews()).toBe(0);
+  expect(await reviewsHere()).toEqual(await reviewsThere());
+  expect(await world.ctx.db.count(sql`select from refresh_marks where kind = 'review'`)).toBe(0);
+});
+
+test("a review whose webhook was lost is read because its comments name it, in a minute and for one request", async () => {
+  world.simulator.meter.reset();
+  world.simulator.setFaults({ lacksEvents: ["pull_request_review"] });
+  review("Lost");
+  await world.settle();
+  world.simulator.setFaults({});
+  expect(await reviewsHere()).not.toEqual(await reviewsThere());
+  world.simulator.meter.reset();
+  await pass(MINUTE);
+  expect(askedAboutReviews()).toBe(1);
+  expect(await reviewsHere()).toEqual(await reviewsThere());
+  expect(await world.ctx.db.count(sql`select from refresh_marks where kind = 'review'`)).toBe(0);
+});
+
+test("a lock that was lost in the second of a comment that was told is found by a sweep", async () => {
+  const { world: upstream } = world.simulator;
+  const issue = repository.rows.byNumber.find((one) => one && !isPull(one) && !one.locked);
+  if (!issue) throw new Error("There is no issue that is not locked");
+  createComment(upstream, repository.ownerId, issue, "In the same second");
+  const toldAt = issue.updatedAt;
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  lockIssue(upstream, repository.ownerId, issue, "resolved");
+  world.simulator.setFaults({});
+  expect(issue.updatedAt).toBe(toldAt);
+  await world.settle();
+  const shown = async () => (await world.get(`/repositories/${repository.id}/issues/${issue.number}`)).body;
+  expect(await shown()).toMatchObject({ locked: false });
+  for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
+  expect(await shown()).toMatchObject({ locked: true, active_lock_reason: "resolved" });
+});
