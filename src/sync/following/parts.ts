@@ -47,10 +47,13 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
         and not ${partOf(sql`l.list`)} = any(s.mirrors)`);
     // A new part has to be read whole, and a part that was dropped is no longer confirmed.
     await tx.update(repositorySyncs).set({ listsConfirmedAt: null }).where(among(repositorySyncs.repositoryId, ids));
-    for (const { part, list, listBelow } of resources)
-      for (const { table } of [list, listBelow].filter((one) => one !== undefined))
+    const lists = resources.flatMap(({ part, list, listBelow }) =>
+      [list, listBelow].map((one) => ({ part, list: one })),
+    );
+    for (const { part, list } of lists)
+      if (list)
         await tx.query(sql`
-        update ${table} l set read_at = null from repository_syncs s
+        update ${list.table} l set read_at = null from repository_syncs s
           where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[]) and not ${part} = any(s.mirrors)`);
     await tx.query(sql`
       update ref_lists l set read_at = null from repository_syncs s
