@@ -7,7 +7,7 @@ import type { Reply } from "../http/reply.ts";
 import type { Exchange, Handler, Route } from "../http/server.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
 import { LeftOut } from "../mirror/render/left-out.ts";
-import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
+import { RepositoryVersionsReader } from "../mirror/unchanged/unchanged.ts";
 import { mostEntries } from "../work/bounded.ts";
 import { Again, openPages } from "./call/again.ts";
 import type { ApiContext } from "./call/call.ts";
@@ -79,7 +79,7 @@ export function openApi(
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = STREAM_UNREAD_MS }: ApiLimits = {},
 ): Api {
-  const { standings, replicas, primaryReads, primarySearches, readDb, searches, mirror } = openReads(given);
+  const { repositoryVersions, replicas, primaryReads, primarySearches, readDb, searches, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
@@ -115,7 +115,7 @@ export function openApi(
         query: (exchange: Exchange) => graphql.handle(exchange),
         feed: (exchange: Exchange) => feed.handle(exchange),
         rest: answerRest,
-        position: async ({ headers }: Exchange) => positionReply(await standings.position(), headers),
+        position: async ({ headers }: Exchange) => positionReply(await repositoryVersions.position(), headers),
       };
   return {
     routes: [
@@ -153,8 +153,8 @@ export function openApi(
 /** Opens the connections for callers' reads, and the reader that asks how repositories stand. */
 function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "random" | "tracing">) {
   const { databaseUrl, databaseDirectUrl } = given.config;
-  const standings = new StandingsReader(given.config);
-  const replicas = openReplicas(given, standings);
+  const repositoryVersions = new RepositoryVersionsReader(given.config);
+  const replicas = openReplicas(given, repositoryVersions);
   const lanes = lanesOf(given.config);
   const open = (lane: Lane) =>
     openDatabase(databaseUrl, {
@@ -170,9 +170,9 @@ function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "r
   const mirror = openMirrorReader({
     db: given.db,
     reads: primaryReads,
-    standings,
+    repositoryVersions,
     replicas,
     leftOut: new LeftOut(given),
   });
-  return { standings, replicas, primaryReads, primarySearches, readDb, searches, mirror };
+  return { repositoryVersions, replicas, primaryReads, primarySearches, readDb, searches, mirror };
 }

@@ -5,14 +5,14 @@ import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
 import type { LeftOut } from "./render/left-out.ts";
 import { SharedRows } from "./render/shared-rows.ts";
-import type { StandingsReader } from "./unchanged/unchanged.ts";
+import type { RepositoryVersionsReader } from "./unchanged/unchanged.ts";
 
 /** Enough for the shown rows of some 20,000 people. */
 const MAX_SHARED_BYTES = 56 * 1024 * 1024;
 
 /** What the readers of one process share: gathered statements, and values that are kept while they are unchanged. */
 export interface MirrorReader extends AsyncDisposable {
-  standings: StandingsReader;
+  repositoryVersions: RepositoryVersionsReader;
   repositories: Repositories;
   issues: IssueLookups;
   shared: SharedRows;
@@ -24,30 +24,30 @@ export interface MirrorReader extends AsyncDisposable {
 /**
  * @param parts.db for repositories and shared rows, which answers to writes show too
  * @param parts.reads for rows that only reads need
- * @param parts.standings reads the revisions of repositories
+ * @param parts.repositoryVersions reads the revisions of repositories
  * @param parts.leftOut for rows that cannot be shown
  * @param parts.replicas for reads that cost the primary more than its WAL position does; look-ups by key cost less
  */
 export function openMirrorReader({
   db,
   reads,
-  standings,
+  repositoryVersions,
   replicas,
   leftOut,
 }: {
   db: Database;
   reads: Database;
-  standings: StandingsReader;
+  repositoryVersions: RepositoryVersionsReader;
   replicas: Replicas | null;
   leftOut: LeftOut;
 }): MirrorReader {
   return {
-    standings,
+    repositoryVersions,
     repositories: new Repositories(db),
     issues: new IssueLookups(reads),
     shared: new SharedRows(db.readingFrom(replicas), { maxBytes: MAX_SHARED_BYTES, leftOut }),
     leftOut,
     pace: new Pace(),
-    [Symbol.asyncDispose]: () => standings[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => repositoryVersions[Symbol.asyncDispose](),
   };
 }

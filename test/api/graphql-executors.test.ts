@@ -12,7 +12,7 @@ import {
 import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Searches } from "../../src/api/call/searches.ts";
-import { kindsOf, wholeSight } from "../../src/api/callers/permissions.ts";
+import { kindsOf, wholeAccess } from "../../src/api/callers/permissions.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { UpstreamForCallers } from "../../src/api/callers/upstream-for-callers.ts";
 import { GraphqlCall } from "../../src/api/graphql/call/call.ts";
@@ -26,7 +26,7 @@ import { ChangeStreams } from "../../src/api/streams/change-streams.ts";
 import { LogEnd } from "../../src/events/log-end.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { LeftOut } from "../../src/mirror/render/left-out.ts";
-import { Kept, Reading, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
+import { Kept, Reading, RepositoryVersionsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { poolsIn } from "../corpus/query-pools.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
@@ -260,14 +260,14 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   await using announcements = new Announcements(ctx);
   const changes = new ChangeStreams({ readDb: ctx.db, end: new LogEnd(ctx.db, Math.random) }, announcements);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
-  const sight = wholeSight("all");
-  const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
+  const access = wholeAccess("all");
+  const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, access, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using mirror = openMirrorReader({
     leftOut: new LeftOut(ctx),
     ...ctx,
     reads: ctx.db,
-    standings: new StandingsReader(ctx.config),
+    repositoryVersions: new RepositoryVersionsReader(ctx.config),
     replicas: null,
   });
   const quota = new CallerQuota(ctx);
@@ -291,7 +291,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       db: ctx.db,
       searchDb: ctx.db,
       caller,
-      sight,
+      access,
       api: world.url,
       cost: { points: 1, nodeCount: 1 },
       figures: null,
@@ -300,7 +300,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       beyond: null,
       isForMirror: false,
       hasNextIds: false,
-      reading: new Reading(mirror.standings, { isLasting: mayRemember }),
+      reading: new Reading(mirror.repositoryVersions, { isLasting: mayRemember }),
       counts,
       texts,
     });

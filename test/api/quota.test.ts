@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Caller } from "../../src/api/callers/permissions.ts";
-import { wholeSight } from "../../src/api/callers/permissions.ts";
+import { wholeAccess } from "../../src/api/callers/permissions.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { CODE_RIGHTS } from "../../src/kinds/contract/rights.ts";
 import { openLog } from "../../src/operations/log.ts";
@@ -22,7 +22,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
       userId,
       kinds: { issues: "read", pulls: "read", code: CODE_RIGHTS, hooks: false },
       repositories: "all",
-      sight: wholeSight("all"),
+      access: wholeAccess("all"),
       payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "", scopes: null },
     },
   },

@@ -157,7 +157,7 @@ describe("a caller with a token of upstream's", () => {
     expect([answer.status, answer.body.message]).toEqual([401, "Bad credentials"]);
   });
 
-  test("loses sight of a repository that upstream shows them no more", async () => {
+  test("loses access to a repository that upstream shows them no more", async () => {
     const { token, login } = upstreamToken();
     expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
     world.upstream.tokens.delete(token);
@@ -166,7 +166,7 @@ describe("a caller with a token of upstream's", () => {
     expect((await as(token, `/repos/${hidden}`)).status).toBe(404);
   });
 
-  test("loses sight of issues once upstream takes them from the token, also of a page that is kept", async () => {
+  test("loses access to issues once upstream takes them from the token, also of a page that is kept", async () => {
     const token = "github_pat_of_a_reader";
     const permissions = { issues: "read", pull_requests: "read" } as const;
     world.upstream.tokens.create({

@@ -302,7 +302,7 @@ test("spans, counts, lists and tables read as a person writes them", () => {
   ).toEqual(["A    LONG", "xxx  1", "y"]);
 });
 
-test("the pace is what was read between two looks; without an end in sight no time to go is invented", () => {
+test("the pace is what was read between two looks; without an end in access no time to go is invented", () => {
   const before = { at: 0, pages: 10, expectedPages: 100, resources: 1_000 };
   const now = { at: 5_000, pages: 20, expectedPages: 100, resources: 2_000 };
   expect(paceBetween(before, now)).toEqual({ resourcesPerSecond: 200, remainingMs: 40_000 });

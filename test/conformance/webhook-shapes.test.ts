@@ -2,7 +2,7 @@ import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
 import { FOLLOWED_EVENTS, mismatch } from "../../src/sync/events/read.ts";
-import { tellingsOf } from "../../src/sync/found/tellings.ts";
+import { reportedChangesOf } from "../../src/sync/found/reported-changes.ts";
 
 const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>
   payloads.map((payload) => ({ event: name, payload })),
@@ -47,6 +47,6 @@ test.each(["constructor", "toString", "__proto__"])(
   (event) => {
     expect(FOLLOWED_EVENTS.get(event)).toBeUndefined();
     expect(mismatch(event, {})).toBeNull();
-    expect(tellingsOf(event, { action: "created" }, 7)).toEqual([]);
+    expect(reportedChangesOf(event, { action: "created" }, 7)).toEqual([]);
   },
 );

@@ -8,7 +8,7 @@ import type { ReplicaState } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import { sql } from "../../db/sql.ts";
 import { createTarget } from "../../src/events/target.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
+import { RepositoryVersionsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { FeedReader } from "../events/feed-reader.ts";
 import { openTargetServer } from "../events/target-server.ts";
@@ -39,7 +39,7 @@ interface Process {
   reads: Database;
   /** How many statements each server has answered, by its name. */
   answers: Map<string, number>;
-  standing(): ReplicaState | undefined;
+  repositoryVersion(): ReplicaState | undefined;
 }
 
 /** What a web process has open. */
@@ -52,7 +52,7 @@ function openProcess({
 } = {}): Process {
   const { url } = servers.primary;
   const writes = openDatabase(url);
-  const standings = new StandingsReader({ databaseUrl: url, databaseDirectUrl: null });
+  const repositoryVersions = new RepositoryVersionsReader({ databaseUrl: url, databaseDirectUrl: null });
   const answers = new Map<string, number>();
   const replicas = new Replicas(urls, {
     lanes: {
@@ -62,16 +62,16 @@ function openProcess({
     applicationName: "reads",
     waitMs,
     random: Math.random,
-    position: () => standings.position(),
+    position: () => repositoryVersions.position(),
     changed: () => {},
     answered: (by) => answers.set(by, (answers.get(by) ?? 0) + 1),
   });
   onTestFinished(async () => {
     await replicas.close();
-    await standings[Symbol.asyncDispose]();
+    await repositoryVersions[Symbol.asyncDispose]();
     await writes.close();
   });
-  return { writes, reads: writes.readingFrom(replicas), answers, standing: () => replicas.states()[0] };
+  return { writes, reads: writes.readingFrom(replicas), answers, repositoryVersion: () => replicas.states()[0] };
 }
 
 const READ = sql`select value from seen where id = 1`;
@@ -84,9 +84,10 @@ async function write({ writes }: Process): Promise<number> {
   last = value;
   return value;
 }
-const isRead = (process: Process) => eventually(() => expect(process.standing()?.leftOut).toBeNull());
-const isLeftOut = (process: Process, why: RegExp) => eventually(() => expect(process.standing()?.leftOut).toMatch(why));
-const byReplica = ({ answers, standing }: Process) => answers.get(standing()?.name ?? "") ?? 0;
+const isRead = (process: Process) => eventually(() => expect(process.repositoryVersion()?.leftOut).toBeNull());
+const isLeftOut = (process: Process, why: RegExp) =>
+  eventually(() => expect(process.repositoryVersion()?.leftOut).toMatch(why));
+const byReplica = ({ answers, repositoryVersion }: Process) => answers.get(repositoryVersion()?.name ?? "") ?? 0;
 
 test("a replica that keeps up answers, and each read shows what was committed before it was asked", async () => {
   const process = openProcess();
@@ -105,16 +106,19 @@ test("what readers write to the primary's log is not waited for: only transactio
     sql`create table wide as select n, repeat(md5(n::text), 20) as text from generate_series(1, 4000) n`,
   );
   await process.writes.query(sql`checkpoint`);
-  const standings = new StandingsReader({ databaseUrl: servers.primary.url, databaseDirectUrl: null });
-  const before = await standings.position();
+  const repositoryVersions = new RepositoryVersionsReader({
+    databaseUrl: servers.primary.url,
+    databaseDirectUrl: null,
+  });
+  const before = await repositoryVersions.position();
   // The first reader notes on each page which transactions are over, and with that writes whole pages to the log.
   await process.writes.query(sql`select count(*) from wide`);
   const [log] = await servers.primary.query<{ at: string }>("select (pg_current_wal_insert_lsn() - '0/0')::text as at");
   expect(BigInt(log?.at ?? 0) - before.lsn).toBeGreaterThan(100_000n);
-  expect(await standings.position()).toEqual(before);
+  expect(await repositoryVersions.position()).toEqual(before);
   await write(process);
-  expect((await standings.position()).lsn).toBeGreaterThan(BigInt(log?.at ?? 0));
-  await standings[Symbol.asyncDispose]();
+  expect((await repositoryVersions.position()).lsn).toBeGreaterThan(BigInt(log?.at ?? 0));
+  await repositoryVersions[Symbol.asyncDispose]();
 });
 
 test("while a replica is five seconds behind, reads wait once and then not at all, and show every write", async () => {
@@ -127,7 +131,9 @@ test("while a replica is five seconds behind, reads wait once and then not at al
       await write(process);
       expect(await shownBy(process.reads)).toBe(last);
     }
-    expect(process.standing()?.leftOut).toMatch(/did not catch up with the primary in 500 ms: \d+ bytes were missing/);
+    expect(process.repositoryVersion()?.leftOut).toMatch(
+      /did not catch up with the primary in 500 ms: \d+ bytes were missing/,
+    );
     expect(byReplica(process)).toBeLessThan(20);
   } finally {
     await replica?.set("recovery_min_apply_delay", "0");
@@ -188,7 +194,7 @@ test("what is no replica, cannot be reached or says nothing is left out with its
   await isLeftOut(absent, /ECONNREFUSED/);
   await isLeftOut(mute, /timeout/i);
   for (const process of [primary, absent, mute]) expect(await shownBy(process.reads)).toBe(last);
-  expect(absent.standing()?.name).toBe("127.0.0.1:1/tain");
+  expect(absent.repositoryVersion()?.name).toBe("127.0.0.1:1/tain");
 });
 
 test("a statement that the replica cancels at its limit is not repeated by the primary", async () => {
@@ -288,8 +294,8 @@ test("once a replica was promoted, a revision of the same number is another one,
   const before = openProcess({ waitMs: SHORT_MS });
   await isRead(before);
   const revisionIn = async (url: string) => {
-    await using standings = new StandingsReader({ databaseUrl: url, databaseDirectUrl: null });
-    return { ...(await standings.now([7])).get(7), ...(await standings.position()) };
+    await using repositoryVersions = new RepositoryVersionsReader({ databaseUrl: url, databaseDirectUrl: null });
+    return { ...(await repositoryVersions.now([7])).get(7), ...(await repositoryVersions.position()) };
   };
   const former = await revisionIn(servers.primary.url);
   const refusal: unknown = await revisionIn(heir.url).catch((error: unknown) => error);
@@ -305,7 +311,7 @@ test("once a replica was promoted, a revision of the same number is another one,
   expect(now?.revision).not.toBe(former.revision);
   await eventually(async () => {
     await shownBy(before.reads);
-    expect(before.standing()?.leftOut).toMatch(/takes writes itself/);
+    expect(before.repositoryVersion()?.leftOut).toMatch(/takes writes itself/);
   });
 });
 

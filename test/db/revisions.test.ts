@@ -2,20 +2,20 @@ import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import { sql } from "../../db/sql.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
+import { RepositoryVersionsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { openTestDatabase } from "../support/database.ts";
 
-async function opened(): Promise<{ db: Database; revisions: StandingsReader } & AsyncDisposable> {
+async function opened(): Promise<{ db: Database; revisions: RepositoryVersionsReader } & AsyncDisposable> {
   const resources = new AsyncDisposableStack();
   const { url: databaseUrl } = resources.use(await openTestDatabase());
   const db = openDatabase(databaseUrl);
   resources.defer(() => db.close());
-  const revisions = resources.use(new StandingsReader({ databaseUrl, databaseDirectUrl: null }));
+  const revisions = resources.use(new RepositoryVersionsReader({ databaseUrl, databaseDirectUrl: null }));
   return { db, revisions, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 /** Without the history that it belongs to. 0: nothing was changed yet. */
-const revisionOf = async (revisions: StandingsReader, id: number) =>
+const revisionOf = async (revisions: RepositoryVersionsReader, id: number) =>
   Number((await revisions.now([id])).get(id)?.revision?.split("/")[1]);
 
 test("a revision is another one once the transaction that touched it is committed, and not before or without", async () => {

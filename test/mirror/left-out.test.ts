@@ -19,7 +19,7 @@ const row = (id: number, more = "1") => ({
 });
 /** As an earlier version stored it. */
 const deep = row(2, `${'{"base":'.repeat(20_000)}1${"}".repeat(20_000)}`);
-const AUDIENCE = { api: "https://mirror.test", closeness: () => "stranger" as const };
+const AUDIENCE = { api: "https://mirror.test", accessLevel: () => "stranger" as const };
 const SHOWN = [1, 3].map((id) => ({ id, node_id: `I_${id}`, title: "one", base: 1 }));
 
 test("REST's lists leave it out, and GraphQL has a node that it cannot show in its place", async () => {

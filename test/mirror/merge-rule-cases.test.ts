@@ -11,17 +11,17 @@ const issue = (fields: Fields, stamp: Partial<Observation["stamp"]> = {}): Obser
   extent: "whole",
 });
 
-test("two late deliveries that contradict each other within a second are a tie, and the stored one stands until upstream is asked", () => {
+test("two late deliveries that contradict each other within a second are a conflict, and the stored one stands until upstream is asked", () => {
   const stored = run([issue({ title: "one" })]);
   const folded = fold(stored, issue({ title: "two" }));
-  expect(folded.outcome).toBe("tied");
+  expect(folded.outcome).toBe("conflict");
   expect(next(stored, issue({ title: "two" }))?.fields.title).toBe("one");
 });
 
 test("of two changes in one second the fresh delivery that comes later is shown, and upstream is asked all the same", () => {
   const first = issue({ title: "one" }, { seenAt: START + 500 });
   const folded = fold(run([first]), issue({ title: "two" }, { seenAt: START + 900 }));
-  expect(folded).toMatchObject({ outcome: "tied", next: { fields: { title: "two" } } });
+  expect(folded).toMatchObject({ outcome: "conflict", next: { fields: { title: "two" } } });
 });
 
 test("of what carries no time, an event that changed just what is stored is shown, and upstream is asked all the same", () => {
@@ -31,11 +31,15 @@ test("of what carries no time, an event that changed just what is stored is show
   });
   const stored = run([{ ...label("bug", START), stamp: { updatedAt: 0, seenAt: START, read: true } }]);
   const told = (name: string, from: string) => fold(stored, label(name, START + 60_000, { name: from }));
-  expect(told("error", "bug")).toMatchObject({ outcome: "tied", keys: ["name"], next: { fields: { name: "error" } } });
+  expect(told("error", "bug")).toMatchObject({
+    outcome: "conflict",
+    keys: ["name"],
+    next: { fields: { name: "error" } },
+  });
   // It changed something else than what is stored: it may be an older event.
-  expect(told("error", "fault")).toMatchObject({ outcome: "tied", next: null });
-  expect(fold(stored, label("error", START + 60_000))).toMatchObject({ outcome: "tied", next: null });
-  expect(fold(stored, label("error", START - 1, { name: "bug" }))).toMatchObject({ outcome: "tied", next: null });
+  expect(told("error", "fault")).toMatchObject({ outcome: "conflict", next: null });
+  expect(fold(stored, label("error", START + 60_000))).toMatchObject({ outcome: "conflict", next: null });
+  expect(fold(stored, label("error", START - 1, { name: "bug" }))).toMatchObject({ outcome: "conflict", next: null });
 });
 
 test("a push brings no key to an account that a read has shown, and a read does", () => {
@@ -67,7 +71,7 @@ test("a read that a lagging replica may have answered does not overrule a delive
   const stored = run([issue({ title: "new" }, { seenAt: START + 60_000 })]);
   const soon = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
   const later = issue({ title: "old" }, { read: true, seenAt: START + 60_000 + REPLICA_LAG_MS + 1 });
-  expect(fold(stored, soon).outcome).toBe("tied");
+  expect(fold(stored, soon).outcome).toBe("conflict");
   expect(next(stored, later)?.fields.title).toBe("old");
 });
 
@@ -75,9 +79,9 @@ test("of two reads that contradict each other within the lag of replicas the lat
   const fresh = issue({ title: "new" }, { read: true, seenAt: START + 60_000 });
   const lagging = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
   const after = fold(run([fresh]), lagging);
-  expect(after.outcome).toBe("tied");
+  expect(after.outcome).toBe("conflict");
   // The later read is shown until upstream is asked again. Then a read that no lag can explain decides.
-  const shown = after.outcome === "tied" ? (after.next ?? undefined) : undefined;
+  const shown = after.outcome === "conflict" ? (after.next ?? undefined) : undefined;
   expect(shown?.fields.title).toBe("old");
   const settling = issue({ title: "new" }, { read: true, seenAt: START + 61_000 + REPLICA_LAG_MS + 1 });
   expect(fold(shown, settling)).toMatchObject({ outcome: "merged", next: { fields: { title: "new" } } });
@@ -194,7 +198,7 @@ test("what a write was answered stands, within its second, against lagging reads
   );
   expect(written?.fields.title).toBe("written");
   // Nobody can say which of the two is newer. So the write's answer stays, and upstream is asked.
-  const doubt = { outcome: "tied", next: null, keys: ["title"] };
+  const doubt = { outcome: "conflict", next: null, keys: ["title"] };
   expect(fold(written, seen("before", answeredAt + REPLICA_LAG_MS - 1, true))).toEqual(doubt);
   expect(fold(written, seen("before", answeredAt + 500, false))).toEqual(doubt);
   expect(fold(written, seen("before", answeredAt + 5_500, false))).toEqual(doubt);
@@ -279,8 +283,8 @@ test("a push never makes a repository more visible, whatever moment it claims, a
         stored,
         repositorySeen({ ...opened, description: "new" }, { updatedAt, seenAt: 2, read: false }),
       );
-      expect(folded.outcome).toBe("tied");
-      const next = folded.outcome === "tied" ? (folded.next ?? stored) : stored;
+      expect(folded.outcome).toBe("conflict");
+      const next = folded.outcome === "conflict" ? (folded.next ?? stored) : stored;
       expect(next.fields).toMatchObject(shown);
       // The other fields of the push are believed.
       if (updatedAt > 1) expect(next.fields.description).toBe("new");
@@ -295,7 +299,7 @@ test("a push makes a repository less visible at once, also in the second of anot
   }
   // A push that claims to be older may still be true, because the stored row may claim a moment that never was.
   const late = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 0, seenAt: 2, read: false }));
-  expect(late).toMatchObject({ outcome: "tied", next: { fields: PRIVATE } });
+  expect(late).toMatchObject({ outcome: "conflict", next: { fields: PRIVATE } });
 });
 
 test("a later read decides who may see a repository, even against what claims a later moment", () => {
@@ -347,7 +351,7 @@ test("what has another id under the same number is another's, and replaces nothi
   const other = { id: 2, title: "another's" };
   expect(fold(stored, issue(other, { updatedAt: START + 30_000 })).outcome).toBe("known");
   expect(fold(stored, issue(other, { updatedAt: START + 30_000, seenAt: START + 90_000, read: true }))).toEqual({
-    outcome: "tied",
+    outcome: "conflict",
     next: null,
     keys: ["id"],
   });

@@ -159,7 +159,7 @@ function delays() {
   return fc.oneof(fc.nat({ max: 3_000 }), fc.nat({ max: 100_000 }));
 }
 
-test("once every webhook has arrived, in whatever order, and each tie was asked about, what is stored is upstream's", () => {
+test("once every webhook has arrived, in whatever order, and each conflict was asked about, what is stored is upstream's", () => {
   fc.assert(
     fc.property(life, ({ changes, reads, lags }) => {
       let at = START;
@@ -188,7 +188,7 @@ test("once every webhook has arrived, in whatever order, and each tie was asked 
         const next = waiting.shift() as Observation;
         const folded = fold(stored, next);
         if (folded.outcome !== "known") stored = folded.next ?? stored;
-        if (folded.outcome !== "tied") continue;
+        if (folded.outcome !== "conflict") continue;
         asked += 1;
         expect(asked).toBeLessThan(100);
         waiting.push(read(next.stamp.seenAt + REPLICA_LAG_MS + 1, lags.next().value as number));

@@ -8,10 +8,10 @@ import { IssueLookups } from "../../src/mirror/read/issue-lookups.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
 import { SharedRows, ShownRows } from "../../src/mirror/render/shared-rows.ts";
 import { Unfolding } from "../../src/mirror/render/unfolding.ts";
-import { marksForTies } from "../../src/mirror/store/marks.ts";
+import { marksForConflicts } from "../../src/mirror/store/marks.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
-import { Reading, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
+import { Reading, RepositoryVersionsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { openTestDatabase } from "../support/database.ts";
 
@@ -92,7 +92,7 @@ function withoutDeletedLabels(fields: Fields): Fields {
 async function openMirror() {
   const database = await openTestDatabase();
   const [writer, reader] = [openDatabase(database.url), openDatabase(database.url)];
-  const standings = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });
+  const repositoryVersions = new RepositoryVersionsReader({ databaseUrl: database.url, databaseDirectUrl: null });
   const shared = new SharedRows(reader, { maxBytes: 1_000_000 });
   const documents = async (): Promise<StoredDocument[]> => {
     const rows = await reader.query<{ document: string; body: string | null }>(sql`
@@ -102,7 +102,7 @@ async function openMirror() {
   return {
     writer,
     reader,
-    standings,
+    repositoryVersions,
     shared,
     documents,
     merge: (observed: Observed) => writer.transaction((tx) => mergeObserved(tx, observed)),
@@ -111,7 +111,11 @@ async function openMirror() {
       const stored = await documents();
       const texts = await renderDocuments(new SharedRows(reader), stored, OURS);
       const shown = texts.map((text) => JSON.parse(text ?? ""));
-      for (const reading of [undefined, new Reading(standings), new Reading(standings, { isLasting: false })]) {
+      for (const reading of [
+        undefined,
+        new Reading(repositoryVersions),
+        new Reading(repositoryVersions, { isLasting: false }),
+      ]) {
         const audience = { ...OURS, reading };
         expect(await renderDocuments(shared, stored, audience)).toEqual(texts);
         expect((await renderList(shared, stored, audience))?.toString()).toBe(`[${texts.join(",")}]`);
@@ -122,7 +126,7 @@ async function openMirror() {
       return shown;
     },
     [Symbol.asyncDispose]: async () => {
-      await standings[Symbol.asyncDispose]();
+      await repositoryVersions[Symbol.asyncDispose]();
       await Promise.all([writer.close(), reader.close()]);
       await database[Symbol.asyncDispose]();
     },
@@ -168,7 +172,7 @@ test("a person is kept from the first time they are shown, and shown as they are
   await mirror.merge(observe("issue", issue(1, { labels }), at(0)));
   const shared = new SharedRows(mirror.reader, { maxBytes: 10_000 });
   const load = async (keys: SharedKey[]) => {
-    const rows = new ShownRows(shared, { reading: new Reading(mirror.standings) });
+    const rows = new ShownRows(shared, { reading: new Reading(mirror.repositoryVersions) });
     await rows.load(keys.map((key) => ({ key, name: sharedName(key), shape: null, login: null })));
     return rows;
   };
@@ -189,7 +193,8 @@ test("what is unchanged is not read again, and of what may have changed only wha
   await mirror.merge(observe("issue", issue(1), at(0)));
   await mirror.merge(observe("user", user(77, "somebody-else"), at(0)));
   const stored = await mirror.documents();
-  const render = () => renderDocuments(mirror.shared, stored, { ...OURS, reading: new Reading(mirror.standings) });
+  const render = () =>
+    renderDocuments(mirror.shared, stored, { ...OURS, reading: new Reading(mirror.repositoryVersions) });
   await render();
   const statements = vi.spyOn(mirror.reader, "prepared");
   const first = await render();
@@ -203,7 +208,9 @@ test("a repository is one object for all who read it until it, or its owner, cha
   await using mirror = await openMirror();
   await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
   const read = () =>
-    new Unfolding(mirror.shared, { ...OURS, reading: new Reading(mirror.standings) }, new Pace(0)).repository(7);
+    new Unfolding(mirror.shared, { ...OURS, reading: new Reading(mirror.repositoryVersions) }, new Pace(0)).repository(
+      7,
+    );
   const first = await read();
   expect(await read()).toBe(first);
   await mirror.merge(observe("user", user(4, "renamed"), at(60)));
@@ -273,7 +280,10 @@ test("one address after another, each is shown its own", async () => {
   for (const turn of [1, 2]) {
     for (let host = 0; host < 10; host++) {
       const api = `https://${host}.example/${turn}`;
-      const [text] = await renderDocuments(mirror.shared, stored, { api, reading: new Reading(mirror.standings) });
+      const [text] = await renderDocuments(mirror.shared, stored, {
+        api,
+        reading: new Reading(mirror.repositoryVersions),
+      });
       expect(JSON.parse(text as string).user.followers_url).toBe(`${api}/users/mona/followers`);
     }
   }
@@ -295,8 +305,8 @@ test("many who ask for issues at once are each answered what is theirs, with how
   const found = await Promise.all(asked.map((number) => issues.find(7, number)));
   const expected = [null, expect.objectContaining({ number: 1 }), "deleted", expect.objectContaining({ number: 3 })];
   expect(found.map((one) => one.issue)).toEqual(asked.map((number) => expected[number]));
-  const standings = await mirror.standings.now([PEOPLE, 7]);
-  for (const one of found) expect(one.standings).toEqual(standings);
+  const repositoryVersions = await mirror.repositoryVersions.now([PEOPLE, 7]);
+  for (const one of found) expect(one.repositoryVersions).toEqual(repositoryVersions);
 });
 
 const bot = (login: string, more: Fields = {}): Fields => ({
@@ -325,7 +335,7 @@ test("a bot keeps in each place the login that upstream shows there, and its acc
       await mirror.merge(observe("user", bot("Helper"), at(turn + 40))),
     ];
     // Nothing contradicts anything, so upstream is asked about nothing.
-    expect(marksForTies(merged.flat(), new Date())).toEqual([]);
+    expect(marksForConflicts(merged.flat(), new Date())).toEqual([]);
     expect(await mirror.show()).toMatchObject([
       { user: accountShown("helper-bot[bot]"), assignees: [accountShown("Helper")] },
       { user: accountShown("Helper"), assignees: [accountShown("helper-bot[bot]")] },
@@ -376,7 +386,7 @@ test("a number that a double would change is shown as it came, by a read and by 
   );
   for (const read of [true, false]) {
     const merged = await mirror.merge(observe("issue", parseExactly(text), at(read ? 0 : 60, { read })));
-    expect(marksForTies(merged, new Date())).toEqual([]);
+    expect(marksForConflicts(merged, new Date())).toEqual([]);
     const [shown] = await renderDocuments(new SharedRows(mirror.reader), await mirror.documents(), OURS);
     expect(shown).toContain(`"issue_field_values":[{"value":${digits},"note":"\\u00075 bells"}]`);
     const [unfolded] = await new Unfolding(mirror.shared, OURS, new Pace(0)).unfold(await mirror.documents());

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { type Standings, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
+import { type RepositoryVersions, RepositoryVersionsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { AWAITED_LOCKS, openTestDatabase } from "../support/database.ts";
 
 test("questions beside late answers wait for their turn over two connections", async () => {
@@ -11,23 +11,28 @@ test("questions beside late answers wait for their turn over two connections", a
     const { rows } = await locker.query(`select from ${AWAITED_LOCKS}`);
     return rows.length;
   };
-  const reader = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });
+  const reader = new RepositoryVersionsReader({ databaseUrl: database.url, databaseDirectUrl: null });
   await locker.query("begin; lock table repository_syncs in access exclusive mode");
-  const asked: Promise<Standings>[] = [];
+  const asked: Promise<RepositoryVersions>[] = [];
   for (const late of [1, 2, 2, 2]) {
     asked.push(reader.now([asked.length]));
     await expect.poll(waiting, { timeout: 10_000 }).toBe(late);
   }
   await locker.query("rollback");
   await locker.end();
-  expect((await Promise.all(asked)).map((standings, at) => standings.has(at))).toEqual([true, true, true, true]);
+  expect((await Promise.all(asked)).map((repositoryVersions, at) => repositoryVersions.has(at))).toEqual([
+    true,
+    true,
+    true,
+    true,
+  ]);
   await reader[Symbol.asyncDispose]();
 });
 
 test("closed while its first connection is being made, it leaves none behind and answers nothing more", async () => {
   const database = await openTestDatabase();
   for (let turn = 0; turn < 5; turn++) {
-    const reader = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });
+    const reader = new RepositoryVersionsReader({ databaseUrl: database.url, databaseDirectUrl: null });
     const asked = reader.now([1]).then(
       () => "answered",
       () => "refused",

@@ -35,7 +35,7 @@ async function openCopied(pulls = 6) {
 }
 
 /** How the repository stands for everybody: its state, who sees it, and the events of visibility that were made. */
-async function standing(world: TestWorld) {
+async function repositoryVersion(world: TestWorld) {
   await makeEvents(world.ctx);
   pass(world, 10 * MINUTE);
   await makeEvents(world.ctx);
@@ -58,7 +58,7 @@ test("pull requests that are switched off are left out, and all else is compared
   deleteComment(world.simulator.world, repository.ownerId, comment);
 
   await auditPart(world.ctx, { repositoryId: repository.id }, signal);
-  expect(await standing(world)).toEqual(PUBLIC);
+  expect(await repositoryVersion(world)).toEqual(PUBLIC);
   const [run] = await world.ctx.db.query<{ finished: boolean; left: string[] }>(sql`
     select finished_at is not null as finished,
       array(select part->>'part' from json_array_elements(report::json->'notCompared') part) as left from audits`);
@@ -109,7 +109,7 @@ test("a 404, 403 or 410 on one list ends no audit and hides nothing, whichever l
     pass(world, MINUTE);
   }
   world.simulator.setFaults({});
-  expect(await standing(world)).toEqual(PUBLIC);
+  expect(await repositoryVersion(world)).toEqual(PUBLIC);
 });
 
 test("what the repository's own read did not show is told to nobody as a change of its visibility", async () => {
@@ -119,11 +119,11 @@ test("what the repository's own read did not show is told to nobody as a change 
     http: [{ kind: "refusal", as: "absent", match: `^GET /repositories/${repository.id}(/|$)` }],
   });
   await auditPart(world.ctx, { repositoryId: repository.id }, signal).catch(() => undefined);
-  expect(await standing(world)).toEqual({ state: "paused", private: true, anonymous: 404, told: [] });
+  expect(await repositoryVersion(world)).toEqual({ state: "paused", private: true, anonymous: 404, told: [] });
   // As after a catch-up's 404, a refresh asks again, and not the next catch-up alone.
   world.simulator.setFaults({});
   await world.settleMarks();
-  expect(await standing(world)).toEqual(PUBLIC);
+  expect(await repositoryVersion(world)).toEqual(PUBLIC);
 });
 
 test("a single 404 of a list is asked about again after the replicas' lag, and then ever more seldom", async () => {

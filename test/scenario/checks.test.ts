@@ -100,7 +100,7 @@ test("two ends of a run that contradict each other ask upstream, which is right"
     action: "completed",
     check_run: at.run(sha, 550, { ...DONE, conclusion: "failure" }),
   });
-  // Tain asks about ties together, once no replica can lag.
+  // Tain asks about conflicts together, once no replica can lag.
   await at.pass(60_000);
   expect((await at.get(`/check-runs/550`)).body.conclusion).toBe("neutral");
 });

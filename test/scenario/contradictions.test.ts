@@ -17,7 +17,7 @@ import type { Issue, PullIssue, Repository } from "../../src/simulator/world/rec
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { tellingsOf } from "../../src/sync/found/tellings.ts";
+import { reportedChangesOf } from "../../src/sync/found/reported-changes.ts";
 import { tryAlone } from "../../src/sync/problems/isolated.ts";
 import { tryAgain } from "../../src/sync/problems/problems.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
@@ -338,7 +338,7 @@ test("a doubt about a key that every object inherits asks no other question than
   expect(await marks()).toEqual([]);
   expect(simulator.meter.read()).toMatchObject({ points: 1 });
   const payload = { action: "edited", issue: { number, title: "one" }, changes: { hasOwnProperty: {}, title: {} } };
-  expect(tellingsOf("issues", payload, repository.id).map(({ aspect }) => aspect)).toEqual(["title"]);
+  expect(reportedChangesOf("issues", payload, repository.id).map(({ aspect }) => aspect)).toEqual(["title"]);
 });
 
 /** Changes of which no webhook arrives, with the keys that they put in doubt. The mirror lacks the rest of them. */

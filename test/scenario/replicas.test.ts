@@ -71,8 +71,8 @@ test.skipIf(CHANGES === 0)(
         await Promise.all(paths.map((path, which) => read(at + which, path, title)));
         await Promise.all(paths.map((path, which) => read(at + which, path, title)));
       }
-      const standings = await standingsOf(urls[0] ?? "");
-      expect(standings).toMatchObject([
+      const repositoryVersions = await standingsOf(urls[0] ?? "");
+      expect(repositoryVersions).toMatchObject([
         { name: nameOf(near?.url), leftOut: null },
         { name: nameOf(far?.url), leftOut: expect.stringContaining("did not catch up") },
       ]);

@@ -108,7 +108,7 @@ test("a transferred issue is redirected to where the token may read it, and is n
   expect(await status(null)).toBe(404);
 });
 
-test("who leaves an organization takes the sight of fine-grained and classic tokens along", async () => {
+test("who leaves an organization takes the access of fine-grained and classic tokens along", async () => {
   await using it = await openAccessWorld();
   const { nodeIds } = it.places["acme/closed"];
   const fine = await it.token({ kind: "fine-grained", owner: "acme", permissions: { issues: "read" } });

@@ -2,7 +2,12 @@ import { LRUCache } from "lru-cache";
 import { levelOf } from "../../failure.ts";
 import { type Encoding, freshnessHeaders, isUnchanged, type Reply, wantsNoCache } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
-import { Kept, type Recalled, type Standing, type Standings } from "../../mirror/unchanged/unchanged.ts";
+import {
+  Kept,
+  type Recalled,
+  type RepositoryVersion,
+  type RepositoryVersions,
+} from "../../mirror/unchanged/unchanged.ts";
 import type { Callers, Credential } from "../callers/caller.ts";
 import { type Caller, classOf } from "../callers/permissions.ts";
 import {
@@ -34,8 +39,8 @@ export interface AnsweredRequest {
 
 /** What was learnt of a request that could not be answered as before. */
 export interface LearntBefore {
-  /** The repositories' standings, taken after the request had come. Undefined: they were not asked for. */
-  learnt: Standings | undefined;
+  /** The repositories' versions, taken after the request had come. Undefined: they were not asked for. */
+  learnt: RepositoryVersions | undefined;
   /** Its name for `Again.remember`. Null: its answer may not be kept. */
   signature: string | null;
 }
@@ -156,12 +161,12 @@ export class Again {
     const ready = signature === null ? null : this.#begin(exchange, signature);
     if (!ready) return usual({ learnt: undefined, signature });
     const { page, taken } = ready;
-    return this.#ctx.mirror.standings.now(page.basis.shown).then(
-      (standings) => {
-        const home = this.#pages.stands(page, standings) ? shownStanding(page.value, standings) : null;
+    return this.#ctx.mirror.repositoryVersions.now(page.basis.shown).then(
+      (repositoryVersions) => {
+        const home = this.#pages.stands(page, repositoryVersions) ? shownVersion(page.value, repositoryVersions) : null;
         if (home) return this.#reply(exchange, ready, home);
         this.#quota.undo(taken);
-        return usual({ learnt: standings, signature });
+        return usual({ learnt: repositoryVersions, signature });
       },
       (error: unknown) => {
         // The usual way says what is wrong, unless the mistake is ours and here alone.
@@ -194,7 +199,7 @@ export class Again {
     return caller?.class === callerClass && caller.scopes === scopes ? caller : null;
   }
 
-  #reply(exchange: Exchange, { remembered, body, taken }: Ready, home: Standing): Reply {
+  #reply(exchange: Exchange, { remembered, body, taken }: Ready, home: RepositoryVersion): Reply {
     const unchanged = isUnchanged(remembered.validators, exchange.headers);
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && remembered.credential !== null) this.#quota.undo(taken);
@@ -210,7 +215,7 @@ export class Again {
   }
 
   /** The head of this second, without the headers that change with each answer. */
-  #head(remembered: RememberedRequest, status: 200 | 304, home: Standing): Record<string, string> {
+  #head(remembered: RememberedRequest, status: 200 | 304, home: RepositoryVersion): Record<string, string> {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
     const confirmedMs = home.confirmedAt?.getTime() ?? null;
@@ -248,7 +253,10 @@ export function openPages(maxBytes: number): Kept<RenderedPage> {
 }
 
 /** How the page's repository stands; null: the page may not be shown. */
-export function shownStanding({ repositoryId }: RenderedPage, standings: Standings): Standing | null {
-  const home = standings.get(repositoryId);
+export function shownVersion(
+  { repositoryId }: RenderedPage,
+  repositoryVersions: RepositoryVersions,
+): RepositoryVersion | null {
+  const home = repositoryVersions.get(repositoryId);
   return home?.isMirrored ? home : null;
 }

@@ -3,9 +3,9 @@ import type { Context } from "../../context.ts";
 import type { Freshness, Reply, RequestHeaders } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
-import type { ShownRepository, Sight } from "../../mirror/read/repositories.ts";
+import type { AccessScope, ShownRepository } from "../../mirror/read/repositories.ts";
 import type { MirrorReader } from "../../mirror/reader.ts";
-import type { Reading, Standings } from "../../mirror/unchanged/unchanged.ts";
+import type { Reading, RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
 import type { Caller } from "../callers/permissions.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import type { UpstreamForCallers } from "../callers/upstream-for-callers.ts";
@@ -42,7 +42,7 @@ export interface Call {
   quota: CallerQuota;
   caller: Caller;
   /** The part of the mirror that the caller may see. */
-  sight: Sight;
+  access: AccessScope;
   version: ApiVersion;
   method: string;
   /** The API's address as the caller wrote it, without a trailing slash. */
@@ -60,7 +60,7 @@ export interface Call {
   met: Set<number>;
   /** When what is embedded in what is shown last changed, in ms; 0: never, as far as the mirror saw. */
   embedded: { changedAt: number };
-  /** The standings of repositories that the request has learnt. */
+  /** The versions of repositories that the request has learnt. */
   reading: Reading;
   /** The caller's rights in public repositories that the request has learnt. */
   publicRights: Map<number, RepositoryPermission>;
@@ -92,10 +92,10 @@ export interface Answer extends Freshness {
   lastModified?: Date | null;
   link?: string | null;
   /**
-   * The standings of all that is shown, from before it was read or from the statement that read it. Absent: see the
+   * The versions of all that is shown, from before it was read or from the statement that read it. Absent: see the
    * call's reading.
    */
-  stood?: Standings;
+  stood?: RepositoryVersions;
   /** Has no validators and may not be kept. */
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */

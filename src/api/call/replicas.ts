@@ -1,12 +1,12 @@
 import type { ReplicaOptions, ReplicaState } from "../../../db/replica.ts";
 import { Replicas } from "../../../db/replicas.ts";
 import type { Context } from "../../context.ts";
-import { StandingsReader } from "../../mirror/unchanged/unchanged.ts";
+import { RepositoryVersionsReader } from "../../mirror/unchanged/unchanged.ts";
 
 /** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
 export function openReplicas(
   { config, log, metrics, random }: Pick<Context, "config" | "log" | "metrics" | "random">,
-  standings: Pick<StandingsReader, "position">,
+  repositoryVersions: Pick<RepositoryVersionsReader, "position">,
 ): Replicas | null {
   const { databaseReplicaUrls: urls, replicaWaitMs } = config;
   const statements = metrics.counter("tain_read_statements_total", "Statements of callers' reads, by what ran them.", [
@@ -26,7 +26,7 @@ export function openReplicas(
     applicationName: "tain reads",
     waitMs: replicaWaitMs,
     random,
-    position: () => standings.position(),
+    position: () => repositoryVersions.position(),
     changed: ({ name, leftOut }) => {
       if (leftOut === null) log.info({ replica: name }, "Callers' reads go to a replica");
       else log.warn({ replica: name, reason: leftOut }, "A replica is left out: the primary answers in its place");
@@ -46,13 +46,13 @@ export function openReplicas(
 /** How the replicas stand, for a process that reads nothing from them. Each is tried once. */
 export async function askReplicas({ config, random }: Pick<Context, "config" | "random">): Promise<ReplicaState[]> {
   if (config.databaseReplicaUrls.length === 0) return [];
-  await using standings = new StandingsReader(config);
+  await using repositoryVersions = new RepositoryVersionsReader(config);
   const replicas = new Replicas(config.databaseReplicaUrls, {
     lanes: lanesOf(config),
     applicationName: "tain status",
     waitMs: config.replicaWaitMs,
     random,
-    position: () => standings.position(),
+    position: () => repositoryVersions.position(),
     changed: () => {},
     answered: () => {},
   });

@@ -3,11 +3,11 @@ import { isPublicKey, withoutReader } from "../../mirror/documents/documents.ts"
 import { sees } from "../../mirror/read/repositories.ts";
 import { rowNamed } from "../../mirror/render/left-out.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../../mirror/render/rendering.ts";
-import { closenessOf, hasMirrorsRights, permissionsOf } from "../callers/permissions.ts";
+import { accessLevelOf, hasMirrorsRights, permissionsOf } from "../callers/permissions.ts";
 import { type Frame, joined } from "../dialect/elements.ts";
 import type { ApiContext, Call } from "./call.ts";
 
-export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
+export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "access"> &
   Partial<Pick<Call, "met" | "embedded" | "reading" | "publicRights">>;
 
 /**
@@ -61,8 +61,8 @@ export async function showList(
 const LIST_FRAME: Frame = { before: "[", between: ",", behind: "]" };
 
 function audienceOf({ ctx, api, met, embedded, reading, caller, publicRights }: Viewer): Audience {
-  const closeness = (repositoryId: number) => closenessOf(caller, repositoryId, publicRights);
-  return { api, met, embedded, reading, pace: ctx.mirror.pace, closeness };
+  const accessLevel = (repositoryId: number) => accessLevelOf(caller, repositoryId, publicRights);
+  return { api, met, embedded, reading, pace: ctx.mirror.pace, accessLevel };
 }
 
 /** Whether the version shows resources other than repositories whole. */
@@ -93,7 +93,7 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
   if (isWholeToAll(to) && !holdsRepository) return text;
   const hasToken = text.includes('"temp_clone_token":');
   const hasForeign = !hasMirrorsRights(to.caller) && text.includes(UPSTREAMS_OWN);
-  const hasHidden = to.sight.metadata !== "all" && PRIVATE.test(text);
+  const hasHidden = to.access.metadata !== "all" && PRIVATE.test(text);
   if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
   return JSON.stringify(restrictValue(parseExactly(text), to, true));
 }
@@ -103,11 +103,11 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
  * has keys of its own, so here only what is known to be said of the reader is left out. Pure.
  */
 export function restrictRead(text: string, to: To, repositoryId: number): string {
-  const closeness = closenessOf(to.caller, repositoryId);
-  return restrict(closeness === "mirror" ? text : withoutReader(text, closeness), to, true);
+  const accessLevel = accessLevelOf(to.caller, repositoryId);
+  return restrict(accessLevel === "mirror" ? text : withoutReader(text, accessLevel), to, true);
 }
 
-type To = Pick<Call, "version" | "caller" | "sight"> & Partial<Pick<Call, "publicRights">>;
+type To = Pick<Call, "version" | "caller" | "access"> & Partial<Pick<Call, "publicRights">>;
 
 // GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
 const DROPPED_FROM_REPOSITORIES: readonly string[] = [
@@ -128,7 +128,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   const isRepository = typeof value.full_name === "string" && "owner" in value;
   // A fork that the caller may not see is shown as a deleted one.
   const one = { id: Number(value.id), isPrivate: value.private === true };
-  if (isRepository && !isWhole && !sees(to.sight, one, "metadata")) return null;
+  if (isRepository && !isWhole && !sees(to.access, one, "metadata")) return null;
   const isPull = "head" in value && "base" in value;
   const dropped = new Set<string>();
   if (to.version === "2026-03-10") {
@@ -162,7 +162,7 @@ const NAMES = /"\\u0002\/repos\/([^/"{?#]+\/[^/"{?#]+)/g;
 /** Upstream's only key that names another repository's issue, beside those that are not known yet. */
 const PARENT = "parent_issue_url";
 
-type Looking = Pick<Call, "caller" | "sight"> & Partial<Pick<Call, "met">> & { ctx: { mirror: Mirror } };
+type Looking = Pick<Call, "caller" | "access"> & Partial<Pick<Call, "met">> & { ctx: { mirror: Mirror } };
 type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
 
 /**
@@ -188,7 +188,7 @@ async function withoutHiddenNames(call: Looking, document: string): Promise<stri
   for (const [key, value] of Object.entries(fields)) {
     const isChecked = key === PARENT || !isPublicKey(key);
     const names = isChecked ? [...JSON.stringify(value).matchAll(NAMES)].map(([, name = ""]) => name) : [];
-    const found = await Promise.all(names.map((name) => call.ctx.mirror.repositories.named(name, call.sight)));
+    const found = await Promise.all(names.map((name) => call.ctx.mirror.repositories.named(name, call.access)));
     if (found.includes(null)) continue;
     // A kept answer ends once they are hidden.
     for (const repository of found) if (repository) call.met?.add(repository.id);

@@ -15,7 +15,7 @@ import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { appsRefused, areAppsForwarded, isAppsQuestion, isJwt, judged } from "./apps-questions.ts";
 import { type AsStranger, Logins } from "./logins.ts";
-import { type ApiToken, type Caller, type ForwardOwn, kindsOf, sightIn, type User } from "./permissions.ts";
+import { type ApiToken, accessIn, type Caller, type ForwardOwn, kindsOf, type User } from "./permissions.ts";
 import { type CallerQuota, classOfRights, type Payer, type Recognised } from "./quota.ts";
 import { UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
@@ -250,7 +250,7 @@ function apiTokenOf(id: string, row: TokenRow): ApiToken {
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
   const rights = classOfRights("own", [kinds, repositories]);
   const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights, scopes: null };
-  return { id, userId, kinds, repositories, sight: sightIn(repositories, kinds), payer };
+  return { id, userId, kinds, repositories, access: accessIn(repositories, kinds), payer };
 }
 
 interface RememberedToken {

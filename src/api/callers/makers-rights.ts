@@ -26,7 +26,7 @@ export async function pauseOfRefused(parts: Parts, token: string): Promise<void>
 /**
  * Pauses the hooks of a token of upstream's in repositories that its owner may administer no more, by what upstream has
  * just said. Mostly the token has made none, which costs one look into a small table. Upstream shows no level to Apps, so
- * theirs are judged by sight alone, and an organization's by whether upstream accepts the token.
+ * theirs are judged by access alone, and an organization's by whether upstream accepts the token.
  * @throws as `unusable`
  */
 export async function pauseOfLostRights(

@@ -2,9 +2,9 @@ import type { Config } from "../../config.ts";
 import { isRead } from "../../http/reply.ts";
 import type { Fields } from "../../json.ts";
 import { CODE_RIGHTS, type CodeRight, forCode, type Right } from "../../kinds/contract/rights.ts";
-import type { Closeness } from "../../mirror/documents/documents.ts";
+import type { AccessLevel } from "../../mirror/documents/documents.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
-import { type Sight, sees } from "../../mirror/read/repositories.ts";
+import { type AccessScope, sees } from "../../mirror/read/repositories.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
 import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/protocol/opened.ts";
@@ -63,7 +63,7 @@ export interface ApiToken {
   kinds: Kinds;
   /** The mirrored repositories that it is for; it sees the public ones beside them. */
   repositories: "all" | readonly number[];
-  sight: Sight;
+  access: AccessScope;
   payer: Recognised;
 }
 
@@ -109,15 +109,15 @@ export function kindsOf(permissions: readonly string[] | null, canWrite: boolean
   };
 }
 
-/** The sight of a caller who reads every kind in these repositories. Pure. */
-export function wholeSight(ids: Sight[Right]): Sight {
-  return sightIn(ids, kindsOf(null, false));
+/** The access of a caller who reads every kind in these repositories. Pure. */
+export function wholeAccess(ids: AccessScope[Right]): AccessScope {
+  return accessIn(ids, kindsOf(null, false));
 }
 
 const NO_REPOSITORIES: readonly number[] = [];
 
-/** The sight of a caller who reads the same kinds in each of these repositories. Pure. */
-export function sightIn(ids: Sight[Right], { issues, pulls, code }: Kinds): Sight {
+/** The access of a caller who reads the same kinds in each of these repositories. Pure. */
+export function accessIn(ids: AccessScope[Right], { issues, pulls, code }: Kinds): AccessScope {
   return {
     metadata: ids,
     issues: issues !== null ? ids : NO_REPOSITORIES,
@@ -133,12 +133,12 @@ export function writesAll({ issues, pulls }: Kinds): boolean {
 }
 
 /** What of the mirror a caller sees beside what is public. */
-export function sightOf(caller: Caller): Sight {
+export function accessOf(caller: Caller): AccessScope {
   if (caller.kind === "anonymous") return PUBLIC_SIGHT;
-  return caller.by.of === "own" ? caller.by.token.sight : caller.by.known.sight;
+  return caller.by.of === "own" ? caller.by.token.access : caller.by.known.access;
 }
 
-const PUBLIC_SIGHT = wholeSight([]);
+const PUBLIC_SIGHT = wholeAccess([]);
 
 /** Callers of one class are shown the same of every repository. */
 export function classOf(caller: Caller): string {
@@ -186,21 +186,21 @@ function isTokenFor({ repositories }: ApiToken, repositoryId: number): boolean {
 /** Whether upstream is known to show the caller this resource of a repository's commits. */
 export function readsCode(
   caller: Caller,
-  sight: Sight,
+  access: AccessScope,
   repository: { id: number; isPrivate: boolean },
   right: CodeRight,
 ): boolean {
-  return isCodeSightKnown(caller) && sees(sight, repository, right);
+  return isCodeAccessKnown(caller) && sees(access, repository, right);
 }
 
 /** Whether it is known which resources of commits upstream shows the caller. */
-function isCodeSightKnown(caller: Caller): boolean {
+function isCodeAccessKnown(caller: Caller): boolean {
   return caller.kind === "anonymous" || caller.by.of === "own" || caller.by.known.code !== "unknown";
 }
 
 /** The caller as a search takes them. */
-export function searcherOf({ sight, caller }: { sight: Sight; caller: Caller }): Searcher {
-  return { sight, userId: caller.kind === "user" ? caller.userId : null, readsCode: isCodeSightKnown(caller) };
+export function searcherOf({ access, caller }: { access: AccessScope; caller: Caller }): Searcher {
+  return { access, userId: caller.kind === "user" ? caller.userId : null, readsCode: isCodeAccessKnown(caller) };
 }
 
 /** Upstream's message for a token that lacks a permission which the request needs. */
@@ -239,7 +239,7 @@ export async function learnPublicRights(
 }
 
 /** How close a caller is to a repository. To a public one they are a stranger, unless `learnt` says more. */
-export function closenessOf(caller: Caller, repositoryId: number, learnt?: PublicRightsLearnt): Closeness {
+export function accessLevelOf(caller: Caller, repositoryId: number, learnt?: PublicRightsLearnt): AccessLevel {
   if (caller.kind === "anonymous") return "stranger";
   if (caller.by.of === "own") {
     const { token } = caller.by;
@@ -264,7 +264,7 @@ export function seesDrafts(
   if (caller.kind === "anonymous" || caller.by.of === "own") return false;
   // Upstream is not asked here who may push to a public repository.
   if (!isPrivate) return showsDrafts && !hasDrafts ? false : null;
-  if (closenessOf(caller, id) !== "writer") return false;
+  if (accessLevelOf(caller, id) !== "writer") return false;
   return showsDrafts ? true : null;
 }
 
@@ -313,7 +313,7 @@ function permissionsOfRight(right: Right): readonly string[] {
 /** What a request asks of a repository. */
 interface AskedOfRepository {
   caller: Caller;
-  sight: Sight;
+  access: AccessScope;
   repository: { id: number; isPrivate: boolean };
   /** The right that the operation takes. */
   takes: Right;
@@ -328,12 +328,12 @@ export function requireUser({ caller }: { caller: Caller }): User {
 
 /** Requires the right. @throws ApiFault 403 that names the permissions that the operation takes */
 export function requireRight(call: AskedOfRepository, right: Right): void {
-  if (!sees(call.sight, call.repository, right)) throw missingRight(call);
+  if (!sees(call.access, call.repository, right)) throw missingRight(call);
 }
 
 /** Requires all of these rights. @throws ApiFault 403 that names the permissions of all */
 export function requireRights(call: Omit<AskedOfRepository, "takes">, rights: readonly Right[]): void {
-  if (!rights.every((right) => sees(call.sight, call.repository, right))) throw missingRights(call, rights);
+  if (!rights.every((right) => sees(call.access, call.repository, right))) throw missingRights(call, rights);
 }
 
 function missingRight(call: AskedOfRepository): ApiFault {
@@ -380,7 +380,7 @@ export async function requireWriter(call: AskedOfRepository, subject: () => Prom
  * What the caller sees in lists that hold issues and pull requests. Upstream was seen to refuse a pull request to a token
  * that was given issues alone. Whether its lists show one to such a token is not known; ours leave it out.
  */
-export function seenInLists({ sight, repository }: AskedOfRepository): "issues" | "pulls" | "both" {
-  if (!sees(sight, repository, "pulls")) return "issues";
-  return sees(sight, repository, "issues") ? "both" : "pulls";
+export function seenInLists({ access, repository }: AskedOfRepository): "issues" | "pulls" | "both" {
+  if (!sees(access, repository, "pulls")) return "issues";
+  return sees(access, repository, "issues") ? "both" : "pulls";
 }

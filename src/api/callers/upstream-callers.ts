@@ -5,7 +5,7 @@ import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
 import { forCode } from "../../kinds/contract/rights.ts";
 import { ONES_OWN } from "../../mirror/documents/documents.ts";
-import type { Sight } from "../../mirror/read/repositories.ts";
+import type { AccessScope } from "../../mirror/read/repositories.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { users } from "../../schema.ts";
@@ -37,7 +37,7 @@ const APPS = /^gh[su]_/;
  * only upstream knows. A fine-grained token or an App's may lack the permission, and upstream reveals that only by
  * refusing.
  */
-type CodeSight = "all" | "public" | "unknown";
+type CodeAccess = "all" | "public" | "unknown";
 
 /** The account that a token of upstream's belongs to. */
 interface Person {
@@ -54,8 +54,8 @@ export interface UpstreamCaller extends Person {
   isApps: boolean;
   /** The private mirrored repositories that upstream shows to this token, with the rights in each. */
   rights: ReadonlyMap<number, RepositoryRights>;
-  code: CodeSight;
-  sight: Sight;
+  code: CodeAccess;
+  access: AccessScope;
   payer: Recognised;
 }
 
@@ -195,10 +195,19 @@ export class UpstreamCallers {
     const isApps = profile === null || APPS.test(token);
     const tag = [answer.headers.etag].flat()[0];
     const scopes = [answer.headers["x-oauth-scopes"]].flat()[0] ?? (isSame ? known.caller.payer.scopes : null);
-    const code = isApps ? "unknown" : codeSight(scopes);
-    const sight = sightByKind(rights, { code: code === "all" });
+    const code = isApps ? "unknown" : codeAccess(scopes);
+    const access = accessByKind(rights, { code: code === "all" });
     return {
-      caller: { userId, login, profile, isApps, rights, code, sight, payer: payerOf(userId, { rights, code, scopes }) },
+      caller: {
+        userId,
+        login,
+        profile,
+        isApps,
+        rights,
+        code,
+        access,
+        payer: payerOf(userId, { rights, code, scopes }),
+      },
       etag: isSame ? etag : (tag ?? null),
       confirmedAt: now,
       askAgainAt: 0,
@@ -244,13 +253,13 @@ export class UpstreamCallers {
 }
 
 /**
- * Sight from the issues and pull requests that are given in each repository, and the rights about commits that are
+ * AccessScope from the issues and pull requests that are given in each repository, and the rights about commits that are
  * given in all. Pure.
  */
-function sightByKind(
+function accessByKind(
   given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>,
   { code }: { code: boolean },
-): Sight {
+): AccessScope {
   const lists = new Map<string, number[]>();
   const none: readonly number[] = [];
   // Equal lists are one list, so comparing them costs nothing.
@@ -276,7 +285,7 @@ function payerOf(
 }
 
 /** What a token reads, by its scopes. Only classic and OAuth tokens have scopes. Pure. */
-function codeSight(scopes: string | null): CodeSight {
+function codeAccess(scopes: string | null): CodeAccess {
   if (scopes === null) return "unknown";
   return scopes.split(/,\s*/).includes("repo") ? "all" : "public";
 }

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { RequestHeaders } from "../../http/reply.ts";
 import { resources } from "../../kinds/registry.ts";
-import { type Sight, visible } from "../../mirror/read/repositories.ts";
+import { type AccessScope, visible } from "../../mirror/read/repositories.ts";
 import { NOT_YET } from "../../upstream/protocol/doubts.ts";
 import { ApiFault } from "./fault.ts";
 
@@ -43,14 +43,14 @@ const MOST_DOUBTS = 300;
  */
 export async function doubtHeaders(
   { readDb }: { readDb: Context["db"] },
-  sight: Sight,
+  access: AccessScope,
   request: RequestHeaders,
 ): Promise<Record<string, string>> {
   if (!prefers(request, "settled")) return {};
   const shown = [...Map.groupBy(resources, ({ right }) => right)].flatMap(([right, some]) =>
     right === null
       ? []
-      : [sql`(m.kind = any(${some.map(({ kind }) => kind)}::text[]) and ${visible(sql`r`, sight, right)})`],
+      : [sql`(m.kind = any(${some.map(({ kind }) => kind)}::text[]) and ${visible(sql`r`, access, right)})`],
   );
   const doubts = await readDb.query<{ name: string }>(sql`
     select m.repository_id || '/' || m.kind || '/' || m.key as name from refresh_marks m

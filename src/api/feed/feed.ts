@@ -8,7 +8,7 @@ import type { ApiContext } from "../call/call.ts";
 import { faultReply } from "../call/failure.ts";
 import { type ApiMeter, callerKind, type RequestFigures } from "../call/metering.ts";
 import type { Callers } from "../callers/caller.ts";
-import { sightOf, type User } from "../callers/permissions.ts";
+import { accessOf, type User } from "../callers/permissions.ts";
 import { type CallerQuota, quotaHeaders } from "../callers/quota.ts";
 import { ApiFault, notFound, REST_DOCS } from "../dialect/fault.ts";
 import { apiAddress, commonHeaders, type RequestIds } from "../dialect/protocol.ts";
@@ -199,8 +199,10 @@ export class Feed {
    */
   async #repositoryIds({ repositories }: FeedQuestion, caller: User): Promise<number[] | null> {
     if (!repositories) return null;
-    const sight = sightOf(caller);
-    const found = await Promise.all(repositories.map((name) => this.#parts.ctx.mirror.repositories.named(name, sight)));
+    const access = accessOf(caller);
+    const found = await Promise.all(
+      repositories.map((name) => this.#parts.ctx.mirror.repositories.named(name, access)),
+    );
     return found.map((one) => {
       if (!one) throw notFound();
       return one.id;

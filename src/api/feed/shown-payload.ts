@@ -2,7 +2,7 @@ import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
 import { CODE_RIGHTS, type CodeRight, isCodeRight, type Right } from "../../kinds/contract/rights.ts";
 import { resources } from "../../kinds/registry.ts";
-import { associationFor, type Closeness, withShown } from "../../mirror/documents/documents.ts";
+import { type AccessLevel, associationFor, withShown } from "../../mirror/documents/documents.ts";
 import {
   type PresentText,
   textKeys,
@@ -10,8 +10,8 @@ import {
   type WrittenText,
   writtenName,
 } from "../../mirror/read/present-texts.ts";
-import { type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
-import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf } from "../callers/permissions.ts";
+import { type AccessScope, type ShownRepository, sees } from "../../mirror/read/repositories.ts";
+import { accessLevelOf, accessOf, type Caller, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
 
 /**
  * The right that shows an event. "code": all rights to resources of commits. "talk": the right to the issue or pull
@@ -117,11 +117,11 @@ const MOVED: readonly string[] = ["new_issue", "new_repository", "old_issue", "o
 /** A reader of events, with the rights that they have now. */
 export class EventReader {
   readonly #caller: Caller;
-  readonly #sight: Sight;
+  readonly #access: AccessScope;
 
   constructor(caller: Caller) {
     this.#caller = caller;
-    this.#sight = sightOf(caller);
+    this.#access = accessOf(caller);
   }
 
   /** Whether the reader hears everything of the repository, as a hook there would. */
@@ -141,10 +141,10 @@ export class EventReader {
     if (this.hearsAll({ repositoryId })) return true;
     const takes = TAKES.get(event);
     if (takes === undefined || repository === null) return false;
-    const reads = (right: CodeRight) => readsCode(this.#caller, this.#sight, repository, right);
+    const reads = (right: CodeRight) => readsCode(this.#caller, this.#access, repository, right);
     if (takes === "code") return CODE_RIGHTS.every(reads);
     if (isCodeRight(takes)) return reads(takes);
-    return sees(this.#sight, repository, takes === "talk" ? "issues or pulls" : takes);
+    return sees(this.#access, repository, takes === "talk" ? "issues or pulls" : takes);
   }
 
   /**
@@ -172,9 +172,9 @@ export class EventReader {
     if (payload === null) return null;
     if (TAKES.get(event.event) === "talk") {
       const isPull = isObject(objectOf(payload.issue).pull_request);
-      if (!sees(this.#sight, repository, isPull ? "pulls" : "issues")) return null;
+      if (!sees(this.#access, repository, isPull ? "pulls" : "issues")) return null;
     }
-    const closeness = closenessOf(this.#caller, repository.id);
+    const accessLevel = accessLevelOf(this.#caller, repository.id);
     const shown: Fields = {};
     for (const [key, given] of Object.entries(payload)) {
       if (key === "changes") shown[key] = this.#shownChanges(given);
@@ -183,7 +183,11 @@ export class EventReader {
       else if (DOCUMENTS.has(key)) {
         const value = asNow(event, key, given, present);
         if (value === GONE) return null;
-        shown[key] = this.#withoutHidden(isObject(value) ? withShown(value, closeness) : value, repository, closeness);
+        shown[key] = this.#withoutHidden(
+          isObject(value) ? withShown(value, accessLevel) : value,
+          repository,
+          accessLevel,
+        );
       }
     }
     return JSON.stringify(shown);
@@ -194,7 +198,7 @@ export class EventReader {
    * see no drafts.
    */
   #seesRelease(payload: Fields | null, { id }: ShownRepository): boolean {
-    return objectOf(payload?.release).draft === false || closenessOf(this.#caller, id) === "writer";
+    return objectOf(payload?.release).draft === false || accessLevelOf(this.#caller, id) === "writer";
   }
 
   /** What was changed. Former values are left out, unless a timeline shows them: they may have been taken back. */
@@ -204,18 +208,18 @@ export class EventReader {
   }
 
   /** The value without repositories that the reader does not see, and without what only some may know of an author. */
-  #withoutHidden(value: Json, repository: ShownRepository, closeness: Closeness): Json {
-    if (Array.isArray(value)) return value.map((one) => this.#withoutHidden(one, repository, closeness));
+  #withoutHidden(value: Json, repository: ShownRepository, accessLevel: AccessLevel): Json {
+    if (Array.isArray(value)) return value.map((one) => this.#withoutHidden(one, repository, accessLevel));
     if (!isObject(value)) return value;
     const isRepository = typeof value.full_name === "string" && value.private === true;
-    if (isRepository && !sees(this.#sight, { id: Number(value.id), isPrivate: true }, "metadata")) return null;
+    if (isRepository && !sees(this.#access, { id: Number(value.id), isPrivate: true }, "metadata")) return null;
     const shown: Fields = {};
     for (const [key, inner] of Object.entries(value)) {
       if (key === "parent_issue_url" && !String(inner).includes(`/repos/${repository.fullName}/`)) continue;
       shown[key] =
         key === "author_association"
-          ? associationFor(inner, closeness)
-          : this.#withoutHidden(inner, repository, closeness);
+          ? associationFor(inner, accessLevel)
+          : this.#withoutHidden(inner, repository, accessLevel);
     }
     return shown;
   }

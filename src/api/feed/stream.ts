@@ -4,7 +4,7 @@ import { type Fields, objectOf } from "../../json.ts";
 import { type PresentText, presentTexts } from "../../mirror/read/present-texts.ts";
 import type { ShownRepository } from "../../mirror/read/repositories.ts";
 import type { ApiContext } from "../call/call.ts";
-import { sightOf, type User } from "../callers/permissions.ts";
+import { accessOf, type User } from "../callers/permissions.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { StreamWriter } from "../streams/lasting.ts";
@@ -178,9 +178,9 @@ export class FeedStream {
   /** The repositories of these events that the caller sees now. */
   async #seen(page: readonly LoggedEvent[], caller: User): Promise<Map<number, ShownRepository>> {
     const { repositories } = this.#parts.ctx.mirror;
-    const sight = sightOf(caller);
+    const access = accessOf(caller);
     const ids = [...new Set(page.map(({ repositoryId }) => repositoryId))];
-    const found = await Promise.all(ids.map((id) => repositories.byId(id, sight)));
+    const found = await Promise.all(ids.map((id) => repositories.byId(id, access)));
     return new Map(found.flatMap((one) => (one ? [[one.id, one]] : [])));
   }
 

@@ -58,9 +58,9 @@ async function forwardRead(
 }
 
 /** The mirrored repository that the question leads to, if the caller sees it. */
-async function findHome({ ctx, sight, reading }: Call, question: CacheableRead): Promise<SeenRepository | null> {
+async function findHome({ ctx, access, reading }: Call, question: CacheableRead): Promise<SeenRepository | null> {
   try {
-    return await ctx.mirror.repositories.at(question, sight, reading);
+    return await ctx.mirror.repositories.at(question, access, reading);
   } catch (error) {
     ctx.log[levelOf(error, "warn")](
       { err: error },

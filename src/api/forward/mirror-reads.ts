@@ -8,7 +8,7 @@ import { isSafePath } from "../../upstream/protocol/paths.ts";
 import type { Answer, Call } from "../call/call.ts";
 import { restrictRead } from "../call/view.ts";
 import type { Caller } from "../callers/permissions.ts";
-import { requireRights, wholeSight } from "../callers/permissions.ts";
+import { requireRights, wholeAccess } from "../callers/permissions.ts";
 import { readFault } from "../callers/upstream-for-callers.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
@@ -81,11 +81,11 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
   const named = repositoryIn(call.path);
   const takes = isRead(call.method) && named && isSafePath(call.path) ? rightsOf(named.rest) : null;
   if (!named || !takes) return null;
-  const sight = isOwnTokens(call.caller) ? call.sight : wholeSight([]);
-  const found = await call.ctx.mirror.repositories.at(named, sight, call.reading);
+  const access = isOwnTokens(call.caller) ? call.access : wholeAccess([]);
+  const found = await call.ctx.mirror.repositories.at(named, access, call.reading);
   if (!found) throw new ApiFault(403, "Forbidden: this mirror shows you no such repository, and so asks nothing.");
-  requireRights({ ...call, sight, repository: found }, takes);
-  return await shownToMirror({ ...call, sight }, found, named.rest);
+  requireRights({ ...call, access, repository: found }, takes);
+  return await shownToMirror({ ...call, access }, found, named.rest);
 }
 
 /**
@@ -93,7 +93,7 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
  * not shown: by the pull request, by its refs (`pull/1/head`), and by its commits.
  * @throws ApiFault 403
  */
-async function requireSeenHeads({ ctx, sight, query }: Call, home: SeenRepository, rest: string): Promise<void> {
+async function requireSeenHeads({ ctx, access, query }: Call, home: SeenRepository, rest: string): Promise<void> {
   const asked = [decoded(rest) ?? rest, ...query.values()];
   const numbers = asked.flatMap((text) =>
     [...text.matchAll(/\bpulls?\/0*(\d{1,9})(?!\d)/g)].map(([, number]) => Number(number)),
@@ -102,7 +102,7 @@ async function requireSeenHeads({ ctx, sight, query }: Call, home: SeenRepositor
     ? asked.flatMap((text) => text.toLowerCase().match(/(?<![a-z\d])[a-f\d]{4,40}(?![a-z\d])/g) ?? [])
     : [];
   if (numbers.length + words.length === 0) return;
-  if (await areHeadsSeen(ctx.db, home.id, { numbers, words }, sight)) return;
+  if (await areHeadsSeen(ctx.db, home.id, { numbers, words }, access)) return;
   throw new ApiFault(403, "Forbidden: this comes from a repository that this mirror does not show you.");
 }
 

@@ -19,6 +19,6 @@ export async function storeShown(
     const merged = await mergeObserved(tx, observed);
     // A validator says that the mirror has the page. If a newer delivery contradicts the page, the mirror does not have
     // it.
-    if (validator && merged.every(({ outcome }) => outcome !== "tied")) await saveValidator(tx, validator);
+    if (validator && merged.every(({ outcome }) => outcome !== "conflict")) await saveValidator(tx, validator);
   });
 }

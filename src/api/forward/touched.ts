@@ -37,9 +37,9 @@ export function commentThing(kind: "issue_comment" | "review_comment", repositor
  * The resources that a write to this path may change: the issue, pull request or comment of the path, and issues that
  * the body names; otherwise the repository. Resources that the caller does not see are left out.
  */
-export async function touchedAt({ ctx, sight, method, path, body }: Call): Promise<Touched[]> {
+export async function touchedAt({ ctx, access, method, path, body }: Call): Promise<Touched[]> {
   const named = repositoryIn(path);
-  const repository = named && (await ctx.mirror.repositories.at(named, sight));
+  const repository = named && (await ctx.mirror.repositories.at(named, access));
   if (!repository) return [];
   // Clients that fill in a template encode the slashes of a branch's name.
   const rest = decoded(named.rest) ?? named.rest;
@@ -51,7 +51,7 @@ export async function touchedAt({ ctx, sight, method, path, body }: Call): Promi
   if (repository.mirrors.includes("releases") && /^\/releases\//.test(rest))
     return [{ repository, refs, things: await releaseOfAssetAt(ctx.db, repository.id, rest) }];
   const below = await thingsAt(ctx, repository, rest);
-  const other = below.length > 0 ? await issuesNamedIn(ctx, repository, { body, sight }) : [];
+  const other = below.length > 0 ? await issuesNamedIn(ctx, repository, { body, access }) : [];
   return [{ repository, refs, things: below.length > 0 ? [...below, ...other] : [repositoryThing(repository.id)] }];
 }
 
@@ -70,12 +70,12 @@ async function thingsAt(ctx: ApiContext, at: Touched["repository"], rest: string
 async function issuesNamedIn(
   ctx: ApiContext,
   at: Touched["repository"],
-  { body, sight }: Pick<Call, "body" | "sight">,
+  { body, access }: Pick<Call, "body" | "access">,
 ): Promise<Thing[]> {
   const given = sentFields(body);
   const ids = ["sub_issue_id", "issue_id"].flatMap((name) => (typeof given[name] === "number" ? [given[name]] : []));
   if (ids.length === 0) return [];
-  const places = await findNodePlaces(ctx.db, "Issue", ids, sight);
+  const places = await findNodePlaces(ctx.db, "Issue", ids, access);
   const numbers = places.flatMap(({ repositoryId, number }) =>
     repositoryId === at.id && number !== null ? [number] : [],
   );

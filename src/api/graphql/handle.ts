@@ -6,7 +6,7 @@ import { HttpError } from "../../http/errors.ts";
 import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
 import { type Confirmation, joinConfirmations } from "../../mirror/read/repositories.ts";
-import { Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
+import { Kept, Reading, type RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
 import { eitherOf, TimeLimit } from "../../work/signals.ts";
@@ -14,7 +14,7 @@ import type { ApiContext } from "../call/call.ts";
 import { COMPRESSED, encoded, type KeptBody, ownBytes } from "../call/kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../call/metering.ts";
 import type { Callers } from "../callers/caller.ts";
-import { classOf, mayBeForwarded, sightOf, type User } from "../callers/permissions.ts";
+import { accessOf, classOf, mayBeForwarded, type User } from "../callers/permissions.ts";
 import { type CallerQuota, payerName, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import { ApiFault, faultBody, retryAt } from "../dialect/fault.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
@@ -95,7 +95,7 @@ interface CallersQuery {
   key: string;
   reading: Reading;
   /** How the repositories stood before the first row was read. */
-  before: Standings;
+  before: RepositoryVersions;
 }
 
 /** Answers `POST /graphql`. */
@@ -169,7 +169,7 @@ export class Graphql {
     const caller = await this.#identify(exchange);
     this.#parts.meter.identified(progress.metered, caller);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
-    Object.assign(progress.server, await doubtHeaders(ctx, sightOf(caller), exchange.headers));
+    Object.assign(progress.server, await doubtHeaders(ctx, accessOf(caller), exchange.headers));
     progress.figures = await quota.figures(caller, "graphql");
     // Whoever has nothing left cannot pay for an answer, nor for a refusal, so not even the body is read for them.
     if (progress.figures?.remaining === 0) return this.#spentReply(progress, caller);
@@ -177,7 +177,7 @@ export class Graphql {
     // The caller is part of the key, since some fields show who asks.
     const form = hasNextIds(exchange.headers) ? "next" : "";
     const key = `${caller.userId} ${classOf(caller)} ${form} ${api}\n${text}`;
-    const reading = new Reading(ctx.mirror.standings);
+    const reading = new Reading(ctx.mirror.repositoryVersions);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
     const question: CallersQuery = { caller, api, text, key, reading, before: reading.soFar() };
@@ -263,7 +263,7 @@ export class Graphql {
         db: isQuery ? ctx.readDb.until(signal) : ctx.readDb,
         searchDb: ctx.searches.of(caller, signal),
         caller,
-        sight: sightOf(caller),
+        access: accessOf(caller),
         api,
         cost,
         figures,
@@ -275,7 +275,7 @@ export class Graphql {
         counts: this.#counts,
         texts: this.#texts,
         // A mutation has to show what it has written, and a subscription what it reports.
-        reading: isQuery ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
+        reading: isQuery ? reading : new Reading(ctx.mirror.repositoryVersions, { isLasting: false }),
       });
   }
 
@@ -440,7 +440,7 @@ interface KeptResult extends KeptBody {
 }
 
 /** Upstream's confirmation of the shown repositories; undefined: one of them may no longer be shown. */
-function confirmationOfKept({ shown }: KeptResult, standings: Standings): Confirmation | undefined {
-  const shownNow = shown.flatMap((id) => standings.get(id) ?? []).filter(({ isMirrored }) => isMirrored);
+function confirmationOfKept({ shown }: KeptResult, repositoryVersions: RepositoryVersions): Confirmation | undefined {
+  const shownNow = shown.flatMap((id) => repositoryVersions.get(id) ?? []).filter(({ isMirrored }) => isMirrored);
   return shownNow.length === shown.length ? joinConfirmations(shownNow) : undefined;
 }

@@ -229,7 +229,7 @@ async function repositoriesPage(
   const { rows, total } = await findOwnedRepositories(
     call.ctx.db,
     account.id,
-    { only, sight: call.sight },
+    { only, access: call.access },
     { ...order, ...askedPage(call.query) },
   );
   return repositoryPage({ ...call, path }, rows, total);

@@ -57,7 +57,7 @@ export async function getIssueComment(call: RepositoryCall): Promise<Answer> {
   return commentAnswer(call, "issue_comment");
 }
 
-/** Requires sight of the issue or pull request that a comment stands under. @throws ApiFault 403 */
+/** Requires access to the issue or pull request that a comment stands under. @throws ApiFault 403 */
 async function requireParent(call: RepositoryCall): Promise<void> {
   const { ctx, repository, params } = call;
   const id = numberParam(params.id);

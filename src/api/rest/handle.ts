@@ -8,7 +8,7 @@ import {
   type Reply,
 } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
-import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
+import { type Kept, Reading, type RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
 import { isSafePath } from "../../upstream/protocol/paths.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again, LearntBefore } from "../call/again.ts";
@@ -17,7 +17,7 @@ import { encoded } from "../call/kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../call/metering.ts";
 import type { Match, Operation } from "../call/operation.ts";
 import type { Callers } from "../callers/caller.ts";
-import { acceptedPermissions, type Caller, mayForwardAs, sightOf, type User } from "../callers/permissions.ts";
+import { acceptedPermissions, accessOf, type Caller, mayForwardAs, type User } from "../callers/permissions.ts";
 import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
 import { PREFLIGHT } from "../dialect/cors.ts";
@@ -185,7 +185,11 @@ export class Rest {
   async #open(
     exchange: Exchange,
     match: Match | null,
-    { progress, bodies, learnt }: { progress: RestProgress; bodies: DisposableStack; learnt: Standings | undefined },
+    {
+      progress,
+      bodies,
+      learnt,
+    }: { progress: RestProgress; bodies: DisposableStack; learnt: RepositoryVersions | undefined },
   ): Promise<{ call: Call; operation: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
@@ -202,7 +206,7 @@ export class Rest {
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
     if (headers.prefer !== undefined)
-      Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
+      Object.assign(progress.identity, await doubtHeaders(ctx, accessOf(caller), headers));
     const accepted = readAccept(headers.accept);
     const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
     const operation = isForwarded ? null : match;
@@ -225,7 +229,7 @@ export class Rest {
       searchDb: ctx.searches.of(caller, exchange.gone),
       quota,
       caller,
-      sight: sightOf(caller),
+      access: accessOf(caller),
       version,
       requestId: progress.requestId,
       media: progress.media,
@@ -233,7 +237,7 @@ export class Rest {
       embedded: { changedAt: 0 },
       publicRights: new Map(),
       // A write, and a read that has upstream asked, changes the mirror.
-      reading: new Reading(ctx.mirror.standings, { learnt, isLasting: onlyReads }),
+      reading: new Reading(ctx.mirror.repositoryVersions, { learnt, isLasting: onlyReads }),
       isPart: false,
       isFresh: isFresh && isRead(method) && caller.kind === "user",
       method,

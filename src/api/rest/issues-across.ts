@@ -56,7 +56,7 @@ async function issuesPage(call: Call, part: AcrossScope): Promise<Answer> {
     labels: askedLabels(query),
   };
   const asked = askedPage(query);
-  const { rows, total } = await findIssuesAcross(call.searchDb, call.sight, filter, order, asked);
+  const { rows, total } = await findIssuesAcross(call.searchDb, call.access, filter, order, asked);
   const homes = new Map(rows.map(({ repositoryId, repository }) => [repositoryId, repository.document]));
   const documents = rows.map(({ repositoryId, document, body }) => ({ repositoryId, document, body }));
   const homeDocuments = [...homes].map(([repositoryId, document]) => ({ repositoryId, document }));

@@ -162,18 +162,18 @@ export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
  *   that they may not see
  */
 async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: string }> {
-  const { ctx, repository, params, reading, sight } = call;
+  const { ctx, repository, params, reading, access } = call;
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
-  const { issue, isPull, standings } = await ctx.mirror.issues.find(repository.id, number);
-  reading.learn(standings);
+  const { issue, isPull, repositoryVersions } = await ctx.mirror.issues.find(repository.id, number);
+  reading.learn(repositoryVersions);
   if (!issue) throw notFound();
   requireRight(call, isPull ? "pulls" : "issues");
   if (issue !== "deleted") return issue;
   const place = await findTransfer(ctx.db, { repositoryId: repository.id, number });
   if (!place) throw new ApiFault(410, "This issue was deleted");
-  const home = await ctx.mirror.repositories.byId(place.repositoryId, sight);
-  if (!home || !sees(sight, home, "issues")) throw notFound();
+  const home = await ctx.mirror.repositories.byId(place.repositoryId, access);
+  if (!home || !sees(access, home, "issues")) throw notFound();
   return { path: `/repositories/${place.repositoryId}/issues/${place.number}` };
 }
 

@@ -49,7 +49,7 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
   const { rows, total } = await findUserRepositories(
     call.ctx.db,
     userId,
-    call.sight,
+    call.access,
     {
       visibility,
       relations:

@@ -10,10 +10,10 @@ import {
   type ShownRepository,
   sees,
 } from "../../mirror/read/repositories.ts";
-import type { Kept, Standing } from "../../mirror/unchanged/unchanged.ts";
+import type { Kept, RepositoryVersion } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import type { Pace } from "../../work/pace.ts";
-import { shownStanding } from "../call/again.ts";
+import { shownVersion } from "../call/again.ts";
 import {
   type Answer,
   type ApiContext,
@@ -138,11 +138,11 @@ async function runOperation(call: Call, { route, repository: named }: Match): Pr
   if (route.run.of === "service") {
     // A replica that was cut off replays minutes in a moment. So the confirmation is read before the rows, and is never
     // newer than they are.
-    const before = config.edgeOf !== null && !OWN.has(call.path) ? await findOldestConfirmation(db, call.sight) : null;
+    const before = config.edgeOf !== null && !OWN.has(call.path) ? await findOldestConfirmation(db, call.access) : null;
     const answer = await route.run.with(call);
     if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
     const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};
-    return { ...answer, ...notFresh, ...(before ?? (await findOldestConfirmation(db, call.sight))) };
+    return { ...answer, ...notFresh, ...(before ?? (await findOldestConfirmation(db, call.access))) };
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const { with: answerWith, takes } = route.run;
@@ -171,13 +171,13 @@ async function runOperation(call: Call, { route, repository: named }: Match): Pr
 async function runAhead(
   call: Call,
   { fullName, rest }: { fullName: string | null; rest: string },
-  { run: operation, learnsStanding, part }: Operation,
+  { run: operation, learnsVersion, part }: Operation,
 ): Promise<Answer | null> {
   if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
   const { repositories } = call.ctx.mirror;
-  const recalled = repositories.recall(fullName, call.sight);
+  const recalled = repositories.recall(fullName, call.access);
   // A caller who lacks the right is refused only once the repository is known for certain.
-  if (!recalled || !sees(call.sight, recalled.repository, operation.takes)) return null;
+  if (!recalled || !sees(call.access, recalled.repository, operation.takes)) return null;
   if (!isServed(call, recalled.repository, { part, takes: operation.takes })) return null;
   const { repository } = recalled;
   const met = new Set([repository.id]);
@@ -193,13 +193,13 @@ async function runAhead(
   const answering = operation.with(below);
   const [answer, confirmed] = await Promise.allSettled([
     answering,
-    learnsStanding && !isKnown ? answering.then(confirm, confirm) : confirm(),
+    learnsVersion && !isKnown ? answering.then(confirm, confirm) : confirm(),
   ]);
   if (confirmed.status === "rejected") throw confirmed.reason;
   if (!confirmed.value) return null;
   if (answer.status === "rejected") throw answer.reason;
   for (const id of met) call.met.add(id);
-  const stood = learnsStanding && !isKnown ? { stood: call.reading.soFar() } : {};
+  const stood = learnsVersion && !isKnown ? { stood: call.reading.soFar() } : {};
   const { confirmedAt, missing } = confirmed.value;
   return { confirmedAt, missing, ...answer.value, ...stood };
 }
@@ -211,7 +211,7 @@ function requirePart(call: RepositoryCall, { part }: Operation): void {
 
 /** Whether we mirror the part, and know without upstream whether the caller may see it. */
 function isServed(
-  { caller, sight }: Call,
+  { caller, access }: Call,
   repository: ShownRepository,
   { part, takes }: { part: Operation["part"] | undefined; takes: Right },
 ): boolean {
@@ -219,27 +219,27 @@ function isServed(
   if (!repository.mirrors.includes(part)) return false;
   if (!isCodeRight(takes)) return true;
   // Callers with our own tokens are refused here, in our words.
-  return readsCode(caller, sight, repository, takes) || (caller.kind === "user" && caller.by.of === "own");
+  return readsCode(caller, access, repository, takes) || (caller.kind === "user" && caller.by.of === "own");
 }
 
 /** The repository that has this name now, if it is the known one and operations would see nothing different. */
 async function findUnchanged(
-  { ctx: { mirror }, sight }: Call,
+  { ctx: { mirror }, access }: Call,
   fullName: string,
   known: ShownRepository,
 ): Promise<ShownRepository | null> {
-  const found = await mirror.repositories.named(fullName, sight);
+  const found = await mirror.repositories.named(fullName, access);
   const unconfirmed = { confirmedAt: null, missing: null };
   return isDeepStrictEqual({ ...found, ...unconfirmed }, { ...known, ...unconfirmed }) ? found : null;
 }
 
 async function findNamedRepository(
-  { ctx: { db, mirror }, sight }: Call,
+  { ctx: { db, mirror }, access }: Call,
   named: RepositoryName,
 ): Promise<{ repository: ShownRepository; isMoved: boolean } | null> {
-  const repository = await mirror.repositories.at(named, sight);
+  const repository = await mirror.repositories.at(named, access);
   if (repository || named.fullName === null) return repository && { repository, isMoved: false };
-  const renamed = await findRenamedRepository(db, named.fullName, sight);
+  const renamed = await findRenamedRepository(db, named.fullName, access);
   return renamed && { repository: renamed, isMoved: true };
 }
 
@@ -258,10 +258,10 @@ async function keptOrRendered(
   if (right?.level === null) return render();
   const key = pageKey(call, right);
   const isAskedAgain = pages.knows(key);
-  const learnsLater = match.route.learnsStanding === true && match.repository?.fullName != null;
+  const learnsLater = match.route.learnsVersion === true && match.repository?.fullName != null;
   const known = await pages.get(key, call.reading, { learnsLater });
   const soFar = call.reading.soFar();
-  const home = known && shownStanding(known, soFar);
+  const home = known && shownVersion(known, soFar);
   if (known && home) return pageAnswer(known, home);
   const { stood, ...answer } = await render();
   const before = (isAskedAgain ? stood : undefined) ?? soFar;
@@ -298,7 +298,7 @@ async function publicRightOf(
   { repository: named }: Match,
 ): Promise<PublicRight | { repositoryId: number; level: null } | null> {
   if (!named || call.caller.kind === "anonymous" || call.caller.by.of === "own") return null;
-  const found = await call.ctx.mirror.repositories.at(named, call.sight, call.reading);
+  const found = await call.ctx.mirror.repositories.at(named, call.access, call.reading);
   if (!found || found.isPrivate) return null;
   await learnPublicRights(call, [found]);
   return { repositoryId: found.id, level: call.publicRights.get(found.id) ?? null };
@@ -318,7 +318,7 @@ function isPage({ status, contentType, headers, isUncached, notFresh }: Answer):
   return status === 200 && contentType === undefined && headers === undefined && !isUncached && !notFresh;
 }
 
-function pageAnswer(page: RenderedPage, { confirmedAt, missing }: Standing): Answer {
+function pageAnswer(page: RenderedPage, { confirmedAt, missing }: RepositoryVersion): Answer {
   const { link, lastModified } = page;
   return { status: 200, body: null, page, link, lastModified, confirmedAt, missing, isKept: true };
 }

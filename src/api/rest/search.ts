@@ -48,7 +48,7 @@ export async function getSearchedRepositories(call: Call): Promise<Answer> {
   const { found, total } = await searchPage(call, (text, page, order) =>
     searchRepositories(searchDb, parseRepositorySearch(text), searcherOf(call), page, order),
   );
-  const rows = await findRepositoriesById(db, found, call.sight);
+  const rows = await findRepositoriesById(db, found, call.access);
   await learnPublicRights(
     call,
     rows.map(({ repositoryId, ...row }) => ({ id: repositoryId, ...row })),
@@ -68,14 +68,14 @@ export function isPartOfRepositories(call: Call): Promise<boolean> {
 }
 
 /** Whether a search may find more at upstream: it is not confined to named repositories that the mirror shows. */
-async function isBeyond({ ctx, query, sight, reading }: Call, parse: (text: string) => SearchQuery): Promise<boolean> {
+async function isBeyond({ ctx, query, access, reading }: Call, parse: (text: string) => SearchQuery): Promise<boolean> {
   const text = query.get("q") ?? "";
   if (text.trim() === "") return false;
   const names = namesIn(parse, text);
   if (names === null) return true;
   const { repositories } = ctx.mirror;
   const found = await Promise.all(
-    [...names].map((fullName) => repositories.at({ fullName, id: null }, sight, reading)),
+    [...names].map((fullName) => repositories.at({ fullName, id: null }, access, reading)),
   );
   return found.includes(null);
 }
@@ -93,7 +93,7 @@ function namesIn(parse: (text: string) => SearchQuery, text: string): ReadonlySe
 /** The labels of one repository that a search finds by words of their name or description. */
 export async function getSearchedLabels(call: Call): Promise<Answer> {
   const id = numberParam(call.query.get("repository_id") ?? undefined);
-  const repository = id === null ? null : await call.ctx.mirror.repositories.byId(id, call.sight);
+  const repository = id === null ? null : await call.ctx.mirror.repositories.byId(id, call.access);
   if (!repository) throw unshown();
   const { found, total } = await searchPage(call, (text, page) => {
     requireShort(text.length);

@@ -4,7 +4,7 @@ import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { referenceId } from "../../kinds/contract/placeholders.ts";
 import { isNamed } from "../../mirror/read/names.ts";
 import { mirroredWhere, sees, visible } from "../../mirror/read/repositories.ts";
-import { sightOf } from "../callers/permissions.ts";
+import { accessOf } from "../callers/permissions.ts";
 import { invalid } from "../dialect/fault.ts";
 import type { Writer } from "./send-once.ts";
 
@@ -53,7 +53,7 @@ function foreignHead({ repository }: Writer, head: unknown, headRepo: unknown): 
 /** The full name of the head's repository. Null: the caller is not shown it, or there is none. */
 async function seenName(writer: Writer, { owner, name }: ForeignHead): Promise<string | null> {
   const { ctx, caller, repository } = writer;
-  const sight = sightOf(caller);
+  const access = accessOf(caller);
   const [baseOwner = "", baseName = ""] = repository.fullName.split("/");
   const isOfSameOwner = owner.toLowerCase() === baseOwner.toLowerCase();
   if (isOfSameOwner && (name === null || name.toLowerCase() === baseName.toLowerCase())) return repository.fullName;
@@ -61,19 +61,19 @@ async function seenName(writer: Writer, { owner, name }: ForeignHead): Promise<s
   const fork = name === null ? await mirroredFork(writer, owner) : null;
   if (fork !== null) return fork;
   const wanted = `${owner}/${name ?? baseName}`;
-  const mirrored = await ctx.mirror.repositories.named(wanted, sight);
-  if (mirrored) return sees(sight, mirrored, "contents") ? mirrored.fullName : null;
+  const mirrored = await ctx.mirror.repositories.named(wanted, access);
+  if (mirrored) return sees(access, mirrored, "contents") ? mirrored.fullName : null;
   // Few forks are mirrored, and the name may be a former one.
   const answer = await ctx.upstream.get(caller, `/repos/${owner}/${encodeURIComponent(name ?? baseName)}`);
   if (answer.kind !== "ok") return null;
   const { id, private: isPrivate, full_name: fullName } = objectOf(answer.body);
   if (id === repository.id || isPrivate === false) return textOf(fullName);
-  return sees(sight, { id: Number(id), isPrivate: true }, "contents") ? textOf(fullName) : null;
+  return sees(access, { id: Number(id), isPrivate: true }, "contents") ? textOf(fullName) : null;
 }
 
 /** The full name of the owner's only mirrored repository in the network, if its code is shown to the caller. */
 async function mirroredFork({ ctx, caller, repository }: Writer, owner: string): Promise<string | null> {
-  const seen = visible(sql`r`, sightOf(caller), "contents");
+  const seen = visible(sql`r`, accessOf(caller), "contents");
   const isOwners = isNamed(sql`split_part(r.full_name, '/', 1)`, [owner]);
   const rows = await ctx.db.query<{ id: number; fullName: string; detail: string | null }>(sql`
     select r.id::float8 as id, r.full_name as "fullName", r.detail::text as detail

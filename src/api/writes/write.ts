@@ -155,9 +155,9 @@ export async function storeWrite(
       const { observed, doubts } = foldSayings(sayings, readBacks, at, before);
       const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
       const merged = await mergeObserved(tx, all);
-      const ties = merged.filter(({ outcome }) => outcome === "tied");
+      const conflicts = merged.filter(({ outcome }) => outcome === "conflict");
       const unknown = await marksForMergeability(tx, all.seen, answeredAt);
-      await storeMarks(tx, [...marksFor([...doubts, ...ties], answeredAt), ...unknown]);
+      await storeMarks(tx, [...marksFor([...doubts, ...conflicts], answeredAt), ...unknown]);
       await record.store(tx);
     });
     return true;

@@ -151,7 +151,7 @@ export function sharedName({ kind, repositoryId, id }: SharedKey): string {
  * - reader: they have access to the repository. Shown what is public, and what upstream shows to everyone with access.
  * - stranger: they see the repository because it is public. Shown what is public.
  */
-export type Closeness = "mirror" | "writer" | "reader" | "stranger";
+export type AccessLevel = "mirror" | "writer" | "reader" | "stranger";
 
 /**
  * The keys of upstream's JSON that everybody sees who sees the resource, by GitHub's OpenAPI, in any object. Any other
@@ -222,8 +222,8 @@ export function isPublicKey(key: string): boolean {
   return PUBLIC.has(key);
 }
 
-function isShownTo(closeness: Closeness, key: string): boolean {
-  switch (closeness) {
+function isShownTo(accessLevel: AccessLevel, key: string): boolean {
+  switch (accessLevel) {
     case "mirror":
       return true;
     case "writer":
@@ -233,7 +233,7 @@ function isShownTo(closeness: Closeness, key: string): boolean {
     case "stranger":
       return PUBLIC.has(key);
     default:
-      throw new Error(`Nobody stands so: ${closeness satisfies never}`);
+      throw new Error(`Nobody stands so: ${accessLevel satisfies never}`);
   }
 }
 
@@ -250,13 +250,13 @@ export function hasPublicKeysOnly(document: string): boolean {
 /** An association that may come from a private membership of the organisation. */
 const MEMBER = '"author_association":"MEMBER"';
 
-/** A stored document as a caller of this closeness is shown it. The usual text is answered unparsed. */
-export function shownDocument(document: string, closeness: Closeness): string {
-  if (closeness === "mirror") return document;
-  if (closeness === "writer" && !OF_ASKER_IN_TEXT.test(document)) return document;
-  const text = closeness === "stranger" && document.includes(MEMBER) ? document.replace(MEMBER, NO_TIE) : document;
-  if (closeness !== "writer" && hasPublicKeysOnly(text)) return text;
-  return JSON.stringify(withShown(parseStored<Fields>(text), closeness));
+/** A stored document as a caller of this access level is shown it. The usual text is answered unparsed. */
+export function shownDocument(document: string, accessLevel: AccessLevel): string {
+  if (accessLevel === "mirror") return document;
+  if (accessLevel === "writer" && !OF_ASKER_IN_TEXT.test(document)) return document;
+  const text = accessLevel === "stranger" && document.includes(MEMBER) ? document.replace(MEMBER, NO_TIE) : document;
+  if (accessLevel !== "writer" && hasPublicKeysOnly(text)) return text;
+  return JSON.stringify(withShown(parseStored<Fields>(text), accessLevel));
 }
 
 /** Keys in which upstream describes the account that read the document: here the mirror's own. */
@@ -264,8 +264,8 @@ const OF_READER = /^(?:viewer\w*|role_name|temp_clone_token)$/;
 const OF_READER_IN_TEXT = /"(?:viewer\w*|role_name|temp_clone_token)":/;
 
 /** A text of upstream's without the keys about its reader. The usual text is answered unparsed. */
-export function withoutReader(text: string, closeness: Closeness): string {
-  const shown = closeness === "stranger" ? text.replaceAll(MEMBER, NO_TIE) : text;
+export function withoutReader(text: string, accessLevel: AccessLevel): string {
+  const shown = accessLevel === "stranger" ? text.replaceAll(MEMBER, NO_TIE) : text;
   if (!OF_READER_IN_TEXT.test(shown)) return shown;
   return JSON.stringify(JSON.parse(shown, (key, value) => (OF_READER.test(key) ? undefined : value)));
 }
@@ -277,21 +277,21 @@ export function withoutReader(text: string, closeness: Closeness): string {
 const NO_TIE = '"author_association":"NONE"';
 
 /** The same for a single association of an author. */
-export function associationFor(association: Json | undefined, closeness: Closeness): Json {
-  return closeness === "stranger" && association === "MEMBER" ? "NONE" : (association ?? null);
+export function associationFor(association: Json | undefined, accessLevel: AccessLevel): Json {
+  return accessLevel === "stranger" && association === "MEMBER" ? "NONE" : (association ?? null);
 }
 
-/** The fields that a caller of this closeness is shown, at any depth. */
-export function withShown(fields: Fields, closeness: Closeness): Fields {
+/** The fields that a caller of this access level is shown, at any depth. */
+export function withShown(fields: Fields, accessLevel: AccessLevel): Fields {
   const shown: Fields = {};
   for (const [key, value] of Object.entries(fields)) {
-    if (!isShownTo(closeness, key)) continue;
-    shown[key] = SHOWN_WHOLE.has(key) ? value : valueShown(value, closeness);
+    if (!isShownTo(accessLevel, key)) continue;
+    shown[key] = SHOWN_WHOLE.has(key) ? value : valueShown(value, accessLevel);
   }
   return shown;
 }
 
-function valueShown(value: Json, closeness: Closeness): Json {
-  if (Array.isArray(value)) return value.map((one) => valueShown(one, closeness));
-  return isObject(value) ? withShown(value, closeness) : value;
+function valueShown(value: Json, accessLevel: AccessLevel): Json {
+  if (Array.isArray(value)) return value.map((one) => valueShown(one, accessLevel));
+  return isObject(value) ? withShown(value, accessLevel) : value;
 }

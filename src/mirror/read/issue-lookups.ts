@@ -3,7 +3,7 @@ import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../work/gather.ts";
-import type { Standings } from "../unchanged/unchanged.ts";
+import type { RepositoryVersions } from "../unchanged/unchanged.ts";
 
 export interface FoundIssue {
   number: number;
@@ -18,7 +18,7 @@ interface IssueLookup {
   issue: FoundIssue | "deleted" | null;
   /** Whether the number is, or was, a pull request's. */
   isPull: boolean;
-  standings: Standings;
+  repositoryVersions: RepositoryVersions;
 }
 
 interface Key {
@@ -59,7 +59,7 @@ export class IssueLookups {
 }
 
 /**
- * Each row also has the standings of its repository and of people. A second statement would double the cost of the
+ * Each row also has the versions of its repository and of people. A second statement would double the cost of the
  * answer.
  */
 async function lookUpIssues(db: Database, keys: readonly Key[]): Promise<IssueLookup[]> {
@@ -84,7 +84,7 @@ function lookupOf(row: KeyedIssueRow): IssueLookup {
   return {
     issue: row.deleted ? "deleted" : foundIssue(row),
     isPull: row.pull ?? false,
-    standings: new Map([
+    repositoryVersions: new Map([
       [PEOPLE, { revision: row.people, isMirrored: false, confirmedAt: null, missing: null }],
       [
         Number(row.repository_id),

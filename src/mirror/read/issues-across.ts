@@ -1,7 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, sql } from "../../../db/sql.ts";
 import { ISSUE_SORT_KEYS, type IssueFilter, type IssueOrder, issueConditions } from "./issues.ts";
-import { MIRRORED_REPOSITORIES, type Sight, visibleIssue } from "./repositories.ts";
+import { type AccessScope, MIRRORED_REPOSITORIES, visibleIssue } from "./repositories.ts";
 
 export interface IssueAcross {
   repositoryId: number;
@@ -24,12 +24,12 @@ export interface AcrossFilter extends IssueFilter {
  */
 export async function findIssuesAcross(
   db: Database,
-  sight: Sight,
+  access: AccessScope,
   filter: AcrossFilter,
   { sort, direction }: IssueOrder,
   page: { limit: number; offset: number },
 ): Promise<{ rows: IssueAcross[]; total: number }> {
-  const conditions = [visibleIssue(sql`r`, sql`i`, sight), ...issueConditions(filter)];
+  const conditions = [visibleIssue(sql`r`, sql`i`, access), ...issueConditions(filter)];
   if (filter.ownerId !== undefined) conditions.push(sql`r.owner_id = ${filter.ownerId}`);
   if (filter.ownedBy) {
     const { id, is } = filter.ownedBy;

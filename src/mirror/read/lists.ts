@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { HAS_LISTS, LIST_VERSION, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf } from "../store/lists.ts";
 import type { PageSource } from "./pages.ts";
-import { type Sight, visible } from "./repositories.ts";
+import { type AccessScope, visible } from "./repositories.ts";
 
 /** How many rows each of these lists has; null: the list is incomplete or out of date here. */
 export async function countHeldLists(
@@ -85,12 +85,12 @@ export const threadComments: PageSource = {
 export async function findThreadPlaces(
   db: Database,
   nodeIds: readonly string[],
-  sight: Sight,
+  access: AccessScope,
 ): Promise<{ repositoryId: number; number: number }[]> {
   return await db.prepared<{ repositoryId: number; number: number }>(sql`
     select distinct t.repository_id::float8 as "repositoryId", t.number from pull_request_threads t
       join repositories r on r.id = t.repository_id
-      where t.node_id = any(${sql.array(nodeIds, "text")}::text[]) and ${visible(sql`r`, sight, "pulls")}`);
+      where t.node_id = any(${sql.array(nodeIds, "text")}::text[]) and ${visible(sql`r`, access, "pulls")}`);
 }
 
 /** These commits, as the list of some pull request shows them. */

@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import { MIRRORED_REPOSITORIES, type Sight, visible } from "./repositories.ts";
+import { type AccessScope, MIRRORED_REPOSITORIES, visible } from "./repositories.ts";
 
 /** A stored document that was asked for by a key. */
 export type FoundNode = StoredDocument & { key: string };
@@ -78,14 +78,14 @@ export async function findById(
   db: Database,
   kind: RepositoryNodeKind,
   ids: number[],
-  sight: Sight,
+  access: AccessScope,
 ): Promise<FoundNode[]> {
   const { table, columns, shown } = NODE_TABLES[kind];
   return db.prepared<FoundNode>(sql`
     select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
-      where ${MIRRORED} and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight, "metadata")}`);
+      where ${MIRRORED} and t.deleted_at is null and ${shown} and ${visible(sql`r`, access, "metadata")}`);
 }
 
 /**
@@ -113,26 +113,26 @@ export async function findNodePlaces(
   db: Database,
   kind: RepositoryNodeKind,
   ids: readonly number[],
-  sight: Sight,
+  access: AccessScope,
 ): Promise<NodePlace[]> {
   return db.prepared<NodePlace>(sql`
     select t.id::float8 as id, t.repository_id::float8 as "repositoryId", ${NODE_NUMBERS[kind]}::integer as number
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${NODE_TABLES[kind].table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
-      where ${MIRRORED} and ${visible(sql`r`, sight, "metadata")}`);
+      where ${MIRRORED} and ${visible(sql`r`, access, "metadata")}`);
 }
 
 /** Mirrored repositories; keys are the ids. */
 export async function findRepositoriesById(
   db: Database,
   ids: number[],
-  sight: Sight,
+  access: AccessScope,
 ): Promise<(FoundNode & { nodeId: string | null; isPrivate: boolean })[]> {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   return db.prepared<FoundNode & { nodeId: string | null; isPrivate: boolean }>(sql`
     select r.id::text as key, r.id::float8 as "repositoryId", r.node_id as "nodeId", r.private as "isPrivate",
         r.document::text as document, ${NO_BODY} from ${tables}
-      where ${isMirrored} and ${visible(sql`r`, sight, "metadata")} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
+      where ${isMirrored} and ${visible(sql`r`, access, "metadata")} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
 }
 
 /** Accounts by id; keys are the ids. */

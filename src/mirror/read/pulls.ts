@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { type Above, anyLabel, under } from "./issues.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
-import { type Sight, visible } from "./repositories.ts";
+import { type AccessScope, visible } from "./repositories.ts";
 
 export interface PullRow {
   number: number;
@@ -64,10 +64,10 @@ export async function areHeadsSeen(
   db: Database,
   repositoryId: number,
   { numbers, words }: { numbers: readonly number[]; words: readonly string[] },
-  sight: Sight,
+  access: AccessScope,
 ): Promise<boolean> {
-  if (sight.metadata === "all") return true;
-  const isSeen = sql`(p.head_repository_id = r.id or ${visible(sql`h`, sight, "metadata")}
+  if (access.metadata === "all") return true;
+  const isSeen = sql`(p.head_repository_id = r.id or ${visible(sql`h`, access, "metadata")}
     or p.head_repository_id is null and not r.private)`;
   const isNamed = sql`p.number = any(${numbers}::integer[])`;
   const isSha = sql`p.merged is not true and exists (select from unnest(${words}::text[]) w

@@ -5,7 +5,13 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
 import { Gather } from "../../work/gather.ts";
-import { Kept, type Reading, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
+import {
+  Kept,
+  type Reading,
+  type Recalled,
+  type RepositoryVersion,
+  type RepositoryVersions,
+} from "../unchanged/unchanged.ts";
 
 /** Private repositories, by id. */
 type Ids = "all" | readonly number[];
@@ -15,7 +21,7 @@ type Ids = "all" | readonly number[];
  * it to callers without a token. It is not known on which routes upstream refuses a public repository to a token
  * without the permission.
  */
-export type Sight = Readonly<Record<Right, Ids>>;
+export type AccessScope = Readonly<Record<Right, Ids>>;
 
 /** A repository that is mirrored and exists, with the values that requests below it need. */
 export interface ShownRepository {
@@ -48,29 +54,33 @@ export interface RepositoryName {
 }
 
 /** Whether the caller has the right in this repository. */
-export function sees(sight: Sight, { id, isPrivate }: { id: number; isPrivate: boolean }, right: Right): boolean {
-  const ids = sight[right];
+export function sees(
+  access: AccessScope,
+  { id, isPrivate }: { id: number; isPrivate: boolean },
+  right: Right,
+): boolean {
+  const ids = access[right];
   return !isPrivate || ids === "all" || ids.includes(id);
 }
 
 /** Whether the caller has the right wherever they see the repository. */
-export function hasWhereSeen(sight: Sight, right: Right): boolean {
-  return sight[right] === sight.metadata;
+export function hasWhereSeen(access: AccessScope, right: Right): boolean {
+  return access[right] === access.metadata;
 }
 
 /** The condition under which the caller has the right in the repository `alias`. */
-export function visible(alias: SQL, sight: Sight, right: Right): SQL {
-  const ids = sight[right];
+export function visible(alias: SQL, access: AccessScope, right: Right): SQL {
+  const ids = access[right];
   if (ids === "all") return sql`true`;
   if (ids.length === 0) return sql`not ${alias}.private`;
   return sql`(not ${alias}.private or ${alias}.id = any(${ids}::bigint[]))`;
 }
 
 /** The condition under which the caller sees `issue`, which may be a pull request, in the repository `alias`. */
-export function visibleIssue(alias: SQL, issue: SQL, sight: Sight): SQL {
-  const asIssue = visible(alias, sight, "issues");
-  if (sight.issues === sight.pulls) return asIssue;
-  return sql`case when ${issue}.is_pull_request then ${visible(alias, sight, "pulls")} else ${asIssue} end`;
+export function visibleIssue(alias: SQL, issue: SQL, access: AccessScope): SQL {
+  const asIssue = visible(alias, access, "issues");
+  if (access.issues === access.pulls) return asIssue;
+  return sql`case when ${issue}.is_pull_request then ${visible(alias, access, "pulls")} else ${asIssue} end`;
 }
 
 /** A `ShownRepository`, of a repository `r` and its row `s` of `repository_syncs`. */
@@ -125,40 +135,40 @@ export class Repositories {
   }
 
   /** The repository that has this name now, in any case of its letters. */
-  async named(fullName: string, sight: Sight): Promise<ShownRepository | null> {
-    return seenAmong(await this.#named.ask(fullName.toLowerCase()), sight);
+  async named(fullName: string, access: AccessScope): Promise<ShownRepository | null> {
+    return seenAmong(await this.#named.ask(fullName.toLowerCase()), access);
   }
 
   /** The same, from memory if nothing has changed. */
-  async namedOrKept(fullName: string, sight: Sight, reading: Reading): Promise<ShownRepository | null> {
-    const recalled = this.recall(fullName, sight);
+  async namedOrKept(fullName: string, access: AccessScope, reading: Reading): Promise<ShownRepository | null> {
+    const recalled = this.recall(fullName, access);
     const confirmed = recalled && this.confirm(recalled, await reading.now([PEOPLE, ...recalled.ids]));
-    return confirmed ?? this.named(fullName, sight);
+    return confirmed ?? this.named(fullName, access);
   }
 
-  async byId(id: number, sight: Sight): Promise<ShownRepository | null> {
+  async byId(id: number, access: AccessScope): Promise<ShownRepository | null> {
     const found = await this.#numbered.ask(id);
-    return found && sees(sight, found, "metadata") ? found : null;
+    return found && sees(access, found, "metadata") ? found : null;
   }
 
   /** @param reading for a name that may be found in memory */
-  async at({ fullName, id }: RepositoryName, sight: Sight, reading?: Reading): Promise<ShownRepository | null> {
-    if (fullName === null) return id === null ? null : this.byId(id, sight);
-    return reading ? this.namedOrKept(fullName, sight, reading) : this.named(fullName, sight);
+  async at({ fullName, id }: RepositoryName, access: AccessScope, reading?: Reading): Promise<ShownRepository | null> {
+    if (fullName === null) return id === null ? null : this.byId(id, access);
+    return reading ? this.namedOrKept(fullName, access, reading) : this.named(fullName, access);
   }
 
   /**
    * The repository from the last look-up of the name, without asking Postgres; see `confirm`. Undefined: none that the
    * caller sees.
    */
-  recall(fullName: string, sight: Sight): RecalledRepository | undefined {
+  recall(fullName: string, access: AccessScope): RecalledRepository | undefined {
     const recalled = this.#kept.recall(fullName.toLowerCase());
-    const repository = recalled && seenAmong(recalled.value, sight);
+    const repository = recalled && seenAmong(recalled.value, access);
     return recalled && repository ? { repository, ids: recalled.basis.shown, recalled } : undefined;
   }
 
   /** The recalled repository, if it is unchanged. A repository that takes over the name changes a revision too. */
-  confirm({ repository, recalled }: RecalledRepository, now: Standings): ShownRepository | null {
+  confirm({ repository, recalled }: RecalledRepository, now: RepositoryVersions): ShownRepository | null {
     if (!this.#kept.stands(recalled, now)) return null;
     const { confirmedAt = null, missing = null } = now.get(repository.id) ?? {};
     return { ...repository, confirmedAt, missing };
@@ -176,8 +186,8 @@ export class Repositories {
     const found = Map.groupBy(rows, (row) => row.asked);
     return names.map((name) => {
       const bearers: Bearer[] = [];
-      // The statement that reads the rows also reads these standings, so no change can come between.
-      const stood = new Map<number, Standing>();
+      // The statement that reads the rows also reads these versions, so no change can come between.
+      const stood = new Map<number, RepositoryVersion>();
       for (const { asked: _, mirrored: isMirrored, revision, ...repository } of found.get(name) ?? []) {
         bearers.push({ repository, isMirrored });
         const { confirmedAt, missing } = repository;
@@ -189,10 +199,10 @@ export class Repositories {
   }
 }
 
-function seenAmong(bearers: readonly Bearer[], sight: Sight): ShownRepository | null {
+function seenAmong(bearers: readonly Bearer[], access: AccessScope): ShownRepository | null {
   // Whoever had the name before is not shown in place of one that the caller does not see.
   const holder = bearers.find(({ isMirrored }) => isMirrored);
-  return holder && sees(sight, holder.repository, "metadata") ? holder.repository : null;
+  return holder && sees(access, holder.repository, "metadata") ? holder.repository : null;
 }
 
 async function findNumbered(db: Database, ids: readonly number[]): Promise<(ShownRepository | null)[]> {
@@ -207,7 +217,7 @@ async function findNumbered(db: Database, ids: readonly number[]): Promise<(Show
 export async function findRenamedRepository(
   db: Database,
   fullName: string,
-  sight: Sight,
+  access: AccessScope,
 ): Promise<ShownRepository | null> {
   const name = fullName.toLowerCase();
   // The redirect ends when another repository takes the name.
@@ -215,7 +225,7 @@ export async function findRenamedRepository(
     and not exists (select from repositories o join repository_syncs t on t.repository_id = o.id
       where folded(o.full_name) = ${name} and o.deleted_at is null and t.state in ('live', 'backfilling'))`;
   const [repository] = await db.prepared<ShownRepository>(sql`
-    select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, sight, "metadata"), wasNamed)} order by r.seen_at desc limit 1`);
+    select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, access, "metadata"), wasNamed)} order by r.seen_at desc limit 1`);
   return repository ?? null;
 }
 
@@ -254,11 +264,11 @@ function joinParts(lists: readonly (string | null)[]): string | null {
 }
 
 /** The confirmation of all repositories that are seen. */
-export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Confirmation> {
+export async function findOldestConfirmation(db: Database, access: AccessScope): Promise<Confirmation> {
   const [row] = await db.prepared<{ oldest: Date | null; is_complete: boolean | null; missing: string[] | null }>(sql`
     select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete,
         array_agg(distinct s.parts_missing) filter (where s.parts_missing is not null) as missing
-      ${mirroredWhere(visible(sql`r`, sight, "metadata"))}`);
+      ${mirroredWhere(visible(sql`r`, access, "metadata"))}`);
   return { confirmedAt: row?.is_complete ? row.oldest : null, missing: joinParts(row?.missing ?? []) };
 }
 

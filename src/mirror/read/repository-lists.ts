@@ -2,11 +2,11 @@ import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TEXT, time } from "./pages.ts";
 import {
+  type AccessScope,
   MIRRORED_REPOSITORIES,
   mirroredWhere,
   type RepositoryDocument,
   SHOWN_COLUMNS,
-  type Sight,
   visible,
 } from "./repositories.ts";
 
@@ -32,12 +32,12 @@ const REPOSITORY_SORT_KEYS: Readonly<Record<RepositorySort, SQL>> = {
 export async function findUserRepositories(
   db: Database,
   userId: number,
-  sight: Sight,
+  access: AccessScope,
   filter: RepositoryFilter,
   page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const conditions = [
-    visible(sql`r`, sight, "metadata"),
+    visible(sql`r`, access, "metadata"),
     relationCondition(userId, filter.relations),
     OWNED[filter.visibility],
   ];
@@ -72,10 +72,10 @@ async function pageOfRepositories(
 export async function findOwnedRepositories(
   db: Database,
   ownerId: number,
-  { only, sight }: { only: "all" | "public" | "private" | "forks" | "sources"; sight: Sight },
+  { only, access }: { only: "all" | "public" | "private" | "forks" | "sources"; access: AccessScope },
   page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
-  return pageOfRepositories(db, [sql`r.owner_id = ${ownerId}`, visible(sql`r`, sight, "metadata"), OWNED[only]], page);
+  return pageOfRepositories(db, [sql`r.owner_id = ${ownerId}`, visible(sql`r`, access, "metadata"), OWNED[only]], page);
 }
 
 const OWNED = {
@@ -122,13 +122,13 @@ const REPOSITORY_KEYS: Readonly<Record<string, SortKey>> = {
 };
 
 /** The repositories of accounts, the viewer among them. Only the viewer's own relations are known. */
-export function repositories(viewerId: number, sight: Sight, args: RepositoriesArguments): PageSource {
+export function repositories(viewerId: number, access: AccessScope, args: RepositoriesArguments): PageSource {
   const { affiliations, ownerAffiliations, hasIssuesEnabled, isArchived, isFork, orderBy, privacy, visibility } = args;
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   const viewer = sql`${viewerId}::bigint`;
   const conditions = [
     isMirrored,
-    visible(sql`r`, sight, "metadata"),
+    visible(sql`r`, access, "metadata"),
     related(sql`x.r`, viewer, ownerAffiliations ?? ["OWNER", "COLLABORATOR"]),
   ];
   if (affiliations && affiliations.length > 0) conditions.push(related(viewer, viewer, affiliations));

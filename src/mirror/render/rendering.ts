@@ -3,7 +3,7 @@ import { PLACEHOLDER, reference } from "../../kinds/contract/placeholders.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
 import { withLogin } from "../documents/bots.ts";
 import {
-  type Closeness,
+  type AccessLevel,
   type Cut,
   type Mentioned,
   ONES_OWN,
@@ -36,15 +36,15 @@ export interface Audience {
   /** The API's address as the caller wrote it, without a trailing slash. */
   api: string;
   /**
-   * The caller's closeness to a repository. Absent: the mirror's own. Documents outside repositories are shown as to a
+   * The caller's access level to a repository. Absent: the mirror's own. Documents outside repositories are shown as to a
    * stranger.
    */
-  closeness?: ((repositoryId: number) => Closeness) | undefined;
+  accessLevel?: ((repositoryId: number) => AccessLevel) | undefined;
   /** Notes the repositories that are shown, or would be shown if they were known. */
   met?: Set<number> | undefined;
   /** Takes when what is embedded last changed, in ms. */
   embedded?: { changedAt: number } | undefined;
-  /** The standings that the request has learnt: unchanged rows need not be read. */
+  /** The versions that the request has learnt: unchanged rows need not be read. */
   reading?: Reading | undefined;
   /** Lets other requests go on during a long rendering. Absent: they wait until all is rendered. */
   pace?: Pace | undefined;
@@ -141,16 +141,16 @@ async function takenApart(
   audience: Audience,
 ): Promise<Apart> {
   const mentions = new Map<number, Mentions>();
-  const closenesses = new Map<number, Closeness>();
+  const closenesses = new Map<number, AccessLevel>();
   const documents: (DocumentApart | null)[] = [];
   for (const stored of some) {
     if (audience.pace?.isOver()) await audience.pace.turn();
     const { repositoryId, document, detail } = stored;
     const ofRepository = mentions.get(repositoryId) ?? new Map();
     mentions.set(repositoryId, ofRepository);
-    const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
+    const accessLevel = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
     const take = (): DocumentApart => {
-      const whole = shownDocument(detail ? joinObjects(document, detail) : document, closeness);
+      const whole = shownDocument(detail ? joinObjects(document, detail) : document, accessLevel);
       const pieces = documentPieces(textInForm(whole, form), repositoryId, ofRepository);
       return { stored, whole, pieces };
     };
@@ -159,8 +159,8 @@ async function takenApart(
   return { form, documents, mentions };
 }
 
-function closenessIn({ closeness }: Audience, repositoryId: number): Closeness {
-  return closeness ? closeness(repositoryId) : "mirror";
+function closenessIn({ accessLevel }: Audience, repositoryId: number): AccessLevel {
+  return accessLevel ? accessLevel(repositoryId) : "mirror";
 }
 
 async function openRendering(shared: SharedRows, apart: Apart, audience: Audience): Promise<Rendering> {
@@ -260,7 +260,7 @@ interface RepositoryRendering {
   variant: string;
   /** The variants' names, by shape. They are looked up often, so each name is made only once. */
   variants: Map<string, string>;
-  closeness: Closeness;
+  accessLevel: AccessLevel;
   /** Whether any label that the documents refer to was deleted. */
   hasDeletedLabels: boolean;
 }
@@ -284,7 +284,7 @@ function repositoryRendering(repositoryId: number, answer: Rendering): Repositor
     },
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
     variants: new Map(),
-    closeness: closenessIn(audience, repositoryId),
+    accessLevel: closenessIn(audience, repositoryId),
     hasDeletedLabels: [...rows.gone].some((name) => name.startsWith(prefix)),
   };
   answer.places.set(repositoryId, place);
@@ -298,8 +298,8 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
   // The row is deleted, or was never stored.
   if (!row || row.isGone) return "null";
   const at = key.kind === "r" ? repositoryRendering(key.id, place.answer) : place;
-  const { closeness } = at;
-  const variant = variantOf(of, place) + (row.isPublic ? "" : closeness);
+  const { accessLevel } = at;
+  const variant = variantOf(of, place) + (row.isPublic ? "" : accessLevel);
   const known = row.texts.get(variant);
   if (known !== undefined) return known;
   const fields = parseStored<Fields>(row.document);
@@ -310,7 +310,7 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
   }
   if (key.kind === "u") withoutOnesOwn(picked, fields);
   const named = login === null ? picked : withLogin(picked, login);
-  const shown = row.isPublic ? named : withShown(named, closeness);
+  const shown = row.isPublic ? named : withShown(named, accessLevel);
   const parts: string[] = [];
   const json = textInForm(JSON.stringify(shown), at.answer.form);
   const pieces = documentPieces(json, at.repositoryId, at.mentions);

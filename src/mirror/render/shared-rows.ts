@@ -15,7 +15,7 @@ import {
   type SharedKey,
   wholeRepository,
 } from "../documents/documents.ts";
-import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";
+import { Kept, type Reading, type Recalled, type RepositoryVersions } from "../unchanged/unchanged.ts";
 import type { LeftOut } from "./left-out.ts";
 
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
@@ -93,7 +93,7 @@ export interface Wanted {
 
 interface RowsQuestion {
   wanted: readonly Wanted[];
-  before: Standings | undefined;
+  before: RepositoryVersions | undefined;
 }
 
 type Rows = ReadonlyMap<string, SharedRow | null>;
@@ -124,15 +124,15 @@ export class SharedRows {
   }
 
   /** Whether the kept row is still current. */
-  stands(recalled: Recalled<SharedRow>, now: Standings): boolean {
+  stands(recalled: Recalled<SharedRow>, now: RepositoryVersions): boolean {
     return this.#kept.stands(recalled, now);
   }
 
   /**
    * The current rows by `sharedName`, perhaps with some that were not asked for. Null: the row does not exist.
-   * @param before the standings that were read before the rows; undefined: the rows are not kept
+   * @param before the versions that were read before the rows; undefined: the rows are not kept
    */
-  load(wanted: readonly Wanted[], before: Standings | undefined): Promise<Rows> {
+  load(wanted: readonly Wanted[], before: RepositoryVersions | undefined): Promise<Rows> {
     return this.#changed.join({ wanted, before }).answer;
   }
 
@@ -159,7 +159,7 @@ export class SharedRows {
   async #load(questions: readonly RowsQuestion[]): Promise<Rows> {
     const loaded = new Map<string, SharedRow | null>();
     const asked: Record<SharedKind, Wanted[]> = { u: [], r: [], l: [], m: [] };
-    const befores = new Map<string, Standings | undefined>();
+    const befores = new Map<string, RepositoryVersions | undefined>();
     for (const { wanted, before } of questions) {
       for (const one of wanted) {
         if (befores.has(one.name)) continue;
@@ -314,7 +314,7 @@ export class ShownRows {
   async load(mentioned: Iterable<Mentioned>): Promise<void> {
     const all = [...mentioned];
     const unknownShapes = new Set<string>();
-    // Standings are read before the rows, so that rows are never kept with standings newer than themselves.
+    // Versions are read before the rows, so that rows are never kept with versions newer than themselves.
     let before = await this.#before(all);
     let level = new Map<string, Wanted>();
     const want = ({ key, name, shape }: Mentioned) => {
@@ -353,10 +353,10 @@ export class ShownRows {
   }
 
   /**
-   * The standings that show whether these rows have changed. Standings that this reading has already learnt are not
+   * The versions that show whether these rows have changed. Versions that this reading has already learnt are not
    * read again.
    */
-  async #before(rows: readonly Pick<Wanted, "key">[]): Promise<Standings | undefined> {
+  async #before(rows: readonly Pick<Wanted, "key">[]): Promise<RepositoryVersions | undefined> {
     const domains = new Set([PEOPLE]);
     for (const { key } of rows) if (key.kind !== "u") domains.add(domainOf(key));
     return this.#reading?.now(domains);

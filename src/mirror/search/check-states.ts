@@ -43,7 +43,7 @@ export async function requireCheckStates(
   db: Database,
   clauses: readonly Clause[],
   names: SearchNames,
-  { sight, readsCode }: Searcher,
+  { access, readsCode }: Searcher,
 ): Promise<void> {
   const asked = [...qualifiersIn(clauses)].filter(({ name }) => name === "status");
   if (asked.length === 0) return;
@@ -66,7 +66,7 @@ export async function requireCheckStates(
     ),
   );
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const sees = (right: "pulls" | "checks" | "statuses") => visible(sql`r`, sight, right);
+  const sees = (right: "pulls" | "checks" | "statuses") => visible(sql`r`, access, right);
   const unknown = await db.count(sql`
     select from ${tables} cross join ${ROLLED_UP_PULLS}
       where t.repository_id = r.id and ${isMirrored} and ${sees("pulls")} and t.state = 'open' and t.deleted_at is null

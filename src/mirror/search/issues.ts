@@ -64,7 +64,7 @@ export async function searchIssues(
   await requireCheckStates(db, clauses, names, searcher);
   const conditions = [
     sql`i.id is not null and i.deleted_at is null`,
-    visibleIssue(sql`r`, sql`i`, searcher.sight),
+    visibleIssue(sql`r`, sql`i`, searcher.access),
     ...new SearchConditions({ names }, within).all(clauses),
   ];
   const { key, direction } = sortKey(order ?? sort, clauses);

@@ -1,12 +1,12 @@
 /** The repositories and people that a search names: found first, so that Postgres plans it for their ids. */
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { MIRRORED_REPOSITORIES, type Sight, visible } from "../read/repositories.ts";
+import { type AccessScope, MIRRORED_REPOSITORIES, visible } from "../read/repositories.ts";
 import { type Clause, qualifiersIn, type SearchQuery, UnknownScopeError } from "./query.ts";
 
-/** The caller who searches: their sight, and the user for `@me`; null for anonymous callers. */
+/** The caller who searches: their access, and the user for `@me`; null for anonymous callers. */
 export interface Searcher {
-  sight: Sight;
+  access: AccessScope;
   userId: number | null;
   /** Whether the caller's rights to checks and statuses are known. */
   readsCode: boolean;
@@ -120,14 +120,14 @@ async function findSeenRepositories(
   db: Database,
   fullNames: Set<string>,
   owners: Set<string>,
-  { sight, userId }: Searcher,
+  { access, userId }: Searcher,
   names: SearchNames,
 ): Promise<void> {
   const ownerIds = [...owners].flatMap((login) => names.users.get(login) ?? []);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   const rows = await db.prepared<{ id: string; full_name: string; owner_id: string | null }>(sql`
     select r.id, folded(r.full_name) as full_name, r.owner_id from ${tables}
-      where ${isMirrored} and ${visible(sql`r`, sight, "metadata")}
+      where ${isMirrored} and ${visible(sql`r`, access, "metadata")}
         and (folded(r.full_name) = any(${[...fullNames]}::text[]) or r.owner_id = any(${ownerIds}::bigint[]))
       order by r.seen_at`);
   for (const row of rows) {

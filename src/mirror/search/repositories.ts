@@ -88,7 +88,11 @@ export async function searchRepositories(
     .filter(([name]) => within.length === 0 || within.includes(name))
     .map(([, column]) => column);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const conditions = [isMirrored, visible(sql`r`, searcher.sight, "metadata"), ...clausesSql(clauses, context, places)];
+  const conditions = [
+    isMirrored,
+    visible(sql`r`, searcher.access, "metadata"),
+    ...clausesSql(clauses, context, places),
+  ];
   if (![...qualifiersIn(clauses)].some(({ name }) => name === "fork")) conditions.push(sql`r.fork is not true`);
   const wanted = order ?? sort;
   const key = REPOSITORY_SEARCH_KEYS.get(wanted?.key ?? "");

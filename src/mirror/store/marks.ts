@@ -40,13 +40,20 @@ export function afterLag(moment: Date): Date {
 }
 
 /**
- * The marks for ties of the merge, due at once. A read within the replicas' lag is repeated after it. Deliveries and
+ * The marks for conflicts of the merge, due at once. A read within the replicas' lag is repeated after it. Deliveries and
  * refreshes put the marks off: to a common moment (`apply.ts`), or to the end of the lag (`refresh.ts`).
  */
-export function marksForTies(merged: readonly Merged[], askedAt: Date): Mark[] {
+export function marksForConflicts(merged: readonly Merged[], askedAt: Date): Mark[] {
   return merged
-    .filter(({ outcome }) => outcome === "tied")
-    .map(({ kind, repositoryId, key, tied }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt, keys: tied }));
+    .filter(({ outcome }) => outcome === "conflict")
+    .map(({ kind, repositoryId, key, conflicting }) => ({
+      kind,
+      repositoryId,
+      key,
+      askedAt,
+      notBefore: askedAt,
+      keys: conflicting,
+    }));
 }
 
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */

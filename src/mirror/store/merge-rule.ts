@@ -56,12 +56,12 @@ export interface Stored {
 /**
  * - merged: `next` holds something new and is to be stored.
  * - known: the stored row says the same or something newer.
- * - tied: the two contradict each other in `keys` and only upstream can tell; `next` may still hold other new keys.
+ * - conflict: the two contradict each other in `keys` and only upstream can tell; `next` may still hold other new keys.
  */
 export type Folded =
   | { outcome: "merged"; next: Stored }
   | { outcome: "known" }
-  | { outcome: "tied"; next: Stored | null; keys: readonly string[] };
+  | { outcome: "conflict"; next: Stored | null; keys: readonly string[] };
 
 /** Our clock and upstream's may differ by this much before a date of upstream's counts as one of the future. */
 export const CLOCKS_APART_MS = 5 * 60_000;
@@ -104,7 +104,7 @@ export const FRESH_MS = 5_000;
 
 /**
  * Keys of a repository or milestone that move without its `updated_at`, in nearly every delivery. Asking upstream at
- * each tie would cost a request a delivery. So the last seen value stands until the next catch-up reads it. Late
+ * each conflict would cost a request a delivery. So the last seen value stands until the next catch-up reads it. Late
  * deliveries say nothing about these keys.
  */
 export const VOLATILE: ReadonlySet<string> = new Set([
@@ -187,7 +187,7 @@ export function fold(stored: Stored | undefined, seen: Observation): Folded {
       ? { outcome: "known" }
       : { outcome: "merged", next: firstSeen(seen) };
   if (contradicts(stored, seen))
-    return seen.stamp.read ? { outcome: "tied", next: null, keys: ["id"] } : { outcome: "known" };
+    return seen.stamp.read ? { outcome: "conflict", next: null, keys: ["id"] } : { outcome: "known" };
   if (stored.deletedAt !== null) return foldIntoTombstone({ ...stored, deletedAt: stored.deletedAt }, seen);
   if (seen.deleted) return { outcome: "merged", next: { ...stored, deletedAt: seen.stamp.seenAt } };
   return foldKeys(stored, seen);
@@ -239,7 +239,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   const isNewer = tellsTime(seen) && order(seen, stored.stamp) === "newer";
   const stamp = isNewer ? seen.stamp : stored.stamp;
   let hasChanged = false;
-  const tied: string[] = [];
+  const conflicting: string[] = [];
   const isAllThereIs = seen.extent === "single" || hasBecomePull(stored, seen);
   const isRepository = "full_name" in stored.fields;
   const isAccount = "login" in stored.fields;
@@ -278,12 +278,12 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const isNext =
       !isSame && seen.before !== undefined && key in seen.before && sameValue(stored.fields[key], seen.before[key]);
     const isShown = access ? access === "closes" : VOLATILE.has(key) ? !seen.isLate : isNext || isFresh(seen.stamp);
-    const wins = !isKept && (verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown));
+    const wins = !isKept && (verdict === "newer" || (verdict === "conflict" && !isSame && isLater && isShown));
     const isInDoubt =
-      verdict === "tied" || (key in stored.fields && mayLagBehind(seen, known) && !MERGEABILITY.has(key));
-    if (isInDoubt && !isSame && !VOLATILE.has(key) && !VIEWERS.has(key)) tied.push(key);
+      verdict === "conflict" || (key in stored.fields && mayLagBehind(seen, known) && !MERGEABILITY.has(key));
+    if (isInDoubt && !isSame && !VOLATILE.has(key) && !VIEWERS.has(key)) conflicting.push(key);
     // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
-    const isShapeKnown = wins || (verdict === "tied" && !known.read);
+    const isShapeKnown = wins || (verdict === "conflict" && !known.read);
     const isReshaped =
       isSame && seen.stamp.read && isShapeKnown && JSON.stringify(fields[key]) !== JSON.stringify(value);
     if (isReshaped) {
@@ -303,7 +303,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   }
 
   const next: Stored = { fields: ordered(fields, stored.fields, seen), stamp, keyStamps, deletedAt: null };
-  if (tied.length > 0) return { outcome: "tied", next: hasChanged ? next : null, keys: tied };
+  if (conflicting.length > 0) return { outcome: "conflict", next: hasChanged ? next : null, keys: conflicting };
   return hasChanged ? { outcome: "merged", next } : { outcome: "known" };
 }
 
@@ -337,8 +337,8 @@ function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolea
     if (known === undefined || (stored.keyStamps[key] ?? stored.stamp).updatedAt < stamp.updatedAt) return false;
     if (known !== value && (typeof value !== "object" || JSON.stringify(known) !== JSON.stringify(value))) return false;
   }
-  const sight = { extent, stamp, fields };
-  return !hasBecomePull(stored, sight) && goneKeys(stored, sight).length === 0;
+  const access = { extent, stamp, fields };
+  return !hasBecomePull(stored, access) && goneKeys(stored, access).length === 0;
 }
 
 /**
@@ -357,9 +357,9 @@ function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
   return !read && updatedAt > 0 && seenAt - updatedAt < FRESH_MS;
 }
 
-function order({ stamp, overrules, isAhead }: Observation, known: Stamp): "newer" | "older" | "tied" {
+function order({ stamp, overrules, isAhead }: Observation, known: Stamp): "newer" | "older" | "conflict" {
   if (overrules && stamp.read && stamp.seenAt > known.seenAt + REPLICA_LAG_MS) return "newer";
-  if (isAhead && !stamp.read) return "tied";
+  if (isAhead && !stamp.read) return "conflict";
   return compare(stamp, known);
 }
 
@@ -371,11 +371,11 @@ function identityOrder(
   seen: Observation,
   known: Stamp,
   { key, isKnown }: { key: string; isKnown: boolean },
-): "newer" | "older" | "tied" {
+): "newer" | "older" | "conflict" {
   if (!isKnown) return "newer";
   const verdict = order(seen, known);
   if (seen.stamp.read) return !known.read && seen.stamp.seenAt > known.seenAt ? "newer" : verdict;
-  return verdict === "older" || LASTING.has(key) ? "older" : "tied";
+  return verdict === "older" || LASTING.has(key) ? "older" : "conflict";
 }
 
 /**
@@ -405,21 +405,27 @@ function accessChange(key: string, known: Json | undefined, value: Json): "opens
  * read that began later decides, whatever `updated_at` says. A read opens a repository only if no replica's lag can
  * explain its answer.
  */
-function accessOrder(seen: Observation, known: Stamp, change: "opens" | "closes"): "newer" | "older" | "tied" {
+function accessOrder(seen: Observation, known: Stamp, change: "opens" | "closes"): "newer" | "older" | "conflict" {
   const verdict = order(seen, known);
   const { read, seenAt } = seen.stamp;
   if (!read)
-    return change === "closes" ? (verdict === "newer" ? "newer" : "tied") : verdict === "older" ? "older" : "tied";
+    return change === "closes"
+      ? verdict === "newer"
+        ? "newer"
+        : "conflict"
+      : verdict === "older"
+        ? "older"
+        : "conflict";
   return seenAt > known.seenAt + (change === "opens" ? REPLICA_LAG_MS : 0) ? "newer" : verdict;
 }
 
-/** The newer of two stamps. "tied": nothing shows which is newer. */
-function compare(a: Stamp, b: Stamp): "newer" | "older" | "tied" {
+/** The newer of two stamps. "conflict": nothing shows which is newer. */
+function compare(a: Stamp, b: Stamp): "newer" | "older" | "conflict" {
   if (a.updatedAt !== b.updatedAt) return a.updatedAt > b.updatedAt ? "newer" : "older";
-  if (a.read && b.read) return a.seenAt === b.seenAt ? "tied" : a.seenAt > b.seenAt ? "newer" : "older";
+  if (a.read && b.read) return a.seenAt === b.seenAt ? "conflict" : a.seenAt > b.seenAt ? "newer" : "older";
   if (a.read && a.seenAt > b.seenAt + REPLICA_LAG_MS) return "newer";
   if (b.read && b.seenAt > a.seenAt + REPLICA_LAG_MS) return "older";
-  return "tied";
+  return "conflict";
 }
 
 /** Whether two stripped values mean the same. The shape in which a shared resource was sent does not count. */

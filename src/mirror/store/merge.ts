@@ -18,8 +18,8 @@ import {
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
-  /** The keys whose values contradict each other. Empty: no tie. */
-  tied: readonly string[];
+  /** The keys whose values contradict each other. Empty: no conflict. */
+  conflicting: readonly string[];
   /** The stored row as it is now; undefined where there is none. */
   stored: Stored | undefined;
 }
@@ -34,7 +34,7 @@ type Groups<One extends ResourceKey = Seen> = Map<string, One[]>;
 const MAX_ROUNDS = 10;
 
 /**
- * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
+ * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the conflicting
  * ones (refresh). All rows are read and folded first. Then the rows to write are locked in one order. So two workers
  * that merge the same resources wait for each other and do not deadlock.
  * @param told the values that this transaction's webhooks gave; events are made of all other changes
@@ -110,11 +110,11 @@ function foldKnown(
     const rows: RowWrite[] = [];
     for (const [key, group] of groups.get(resource.kind) ?? []) {
       const before = known.get(resource.kind)?.get(key);
-      const { outcome, next, tied } = foldAll(before?.stored, group);
+      const { outcome, next, conflicting } = foldAll(before?.stored, group);
       merged.set(`${resource.kind} ${key}`, {
         ...identity(first(group)),
         outcome,
-        tied,
+        conflicting,
         stored: next ?? before?.stored,
       });
       if (next) rows.push({ key, seen: first(group), group, stored: next, before });
@@ -165,19 +165,19 @@ async function takeRows(
 function foldAll(
   stored: Stored | undefined,
   group: Seen[],
-): Pick<Merged, "outcome" | "tied"> & { next: Stored | null } {
+): Pick<Merged, "outcome" | "conflicting"> & { next: Stored | null } {
   let current = stored;
-  const tied = new Set<string>();
+  const conflicting = new Set<string>();
   let outcome: Folded["outcome"] = "known";
   for (const seen of group) {
     const folded = fold(current, seen);
-    if (folded.outcome !== "known") outcome = outcome === "tied" ? "tied" : folded.outcome;
-    if (folded.outcome === "tied") for (const key of folded.keys) tied.add(key);
+    if (folded.outcome !== "known") outcome = outcome === "conflict" ? "conflict" : folded.outcome;
+    if (folded.outcome === "conflict") for (const key of folded.keys) conflicting.add(key);
     if (folded.outcome !== "known" && folded.next) current = folded.next;
   }
-  if (current === stored) return { outcome, tied: [...tied], next: null };
-  for (const key of stored && current ? outdatedKeys(stored, current) : []) tied.add(key);
-  return { outcome: tied.size > 0 ? "tied" : outcome, tied: [...tied], next: current ?? null };
+  if (current === stored) return { outcome, conflicting: [...conflicting], next: null };
+  for (const key of stored && current ? outdatedKeys(stored, current) : []) conflicting.add(key);
+  return { outcome: conflicting.size > 0 ? "conflict" : outcome, conflicting: [...conflicting], next: current ?? null };
 }
 
 function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, Groups<One>> {

@@ -9,8 +9,8 @@ import { AtCentreError } from "../../operations/at-centre.ts";
 import { Rounds } from "../../work/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
-export interface Standing {
-  /** Unique to this standing, also across eras of the database; null: not known. */
+export interface RepositoryVersion {
+  /** Unique to this version, also across eras of the database; null: not known. */
   revision: string | null;
   /** The repository is followed, so it may be shown. */
   isMirrored: boolean;
@@ -20,10 +20,10 @@ export interface Standing {
   missing: string | null;
 }
 
-export type Standings = ReadonlyMap<number, Standing>;
+export type RepositoryVersions = ReadonlyMap<number, RepositoryVersion>;
 
-/** The statement for standings. @param head one row with the `era`, perhaps with more */
-function findStandings(ids: readonly number[], head: SQL, more = sql``): SQL {
+/** The statement for versions. @param head one row with the `era`, perhaps with more */
+function findRepositoryVersions(ids: readonly number[], head: SQL, more = sql``): SQL {
   return sql`select x.id, h.era || '/' || coalesce(v.revision, 0) as revision, ${MIRRORED} as "isMirrored",
       s.confirmed_at as "confirmedAt", s.parts_missing as missing ${more}
     from (${head}) h cross join unnest(${ids}::bigint[]) as x(id)
@@ -38,7 +38,7 @@ const ERA_AND_POSITION = sql`select (${sql.script(ERA_OF_PRIMARY)}) as era, (cas
   when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::text as lsn`;
 const POSITION = sql`, h.era, h.lsn, pg_current_snapshot()::text as snapshot`;
 
-interface StandingRow {
+interface RepositoryVersionRow {
   id: string;
   revision: string | null;
   isMirrored: boolean | null;
@@ -50,7 +50,7 @@ interface StandingRow {
   snapshot?: string;
 }
 
-interface StandingsQuestion {
+interface RepositoryVersionsQuestion {
   ids: Iterable<number>;
   /**
    * Gets the primary's position: a replica that has replayed as much shows no less. Null: nobody asked. It is asked
@@ -68,10 +68,10 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * Says how repositories stand. An answer is never older than its question, and all requests of one moment share a
  * statement, so that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
-export class StandingsReader implements AsyncDisposable {
+export class RepositoryVersionsReader implements AsyncDisposable {
   readonly #db: Database;
   readonly #isOfReplica: boolean;
-  readonly #questions: Rounds<StandingsQuestion, Standings>;
+  readonly #questions: Rounds<RepositoryVersionsQuestion, RepositoryVersions>;
   /** The last position, and the transactions that had ended by then. */
   #last: { position: LogPosition; snapshot: string } | null = null;
 
@@ -89,8 +89,8 @@ export class StandingsReader implements AsyncDisposable {
     // One round at a time, unless it is late. The more requests share a statement, the less each one costs.
     this.#questions = new Rounds((questions) => {
       const asked = new Set<number>();
-      const told: NonNullable<StandingsQuestion["tell"]>[] = [];
-      let last: StandingsQuestion["ids"] | null = null;
+      const told: NonNullable<RepositoryVersionsQuestion["tell"]>[] = [];
+      let last: RepositoryVersionsQuestion["ids"] | null = null;
       for (const { ids, tell } of questions) {
         // Most are those of the same page.
         if (ids !== last) for (const id of ids) asked.add(id);
@@ -102,7 +102,7 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   /** How each of these stands now, and perhaps others. @throws whatever Postgres refuses */
-  now(repositoryIds: Iterable<number>): Promise<Standings> {
+  now(repositoryIds: Iterable<number>): Promise<RepositoryVersions> {
     return this.#questions.join({ ids: repositoryIds, tell: null }).answer;
   }
 
@@ -121,7 +121,7 @@ export class StandingsReader implements AsyncDisposable {
    * While no transaction ends, the position stays. Postgres also writes to the log when it reads, to note ended
    * transactions. Such records change no answer, and may reach the replicas late.
    */
-  #positionOf(rows: readonly StandingRow[]): LogPosition {
+  #positionOf(rows: readonly RepositoryVersionRow[]): LogPosition {
     const [{ era = null, lsn = 0, snapshot = "" } = {}] = rows;
     const position = { era: era ?? "", lsn: BigInt(lsn) };
     const last = this.#last;
@@ -130,13 +130,16 @@ export class StandingsReader implements AsyncDisposable {
     return position;
   }
 
-  async #find(ids: Iterable<number>, tellPosition: readonly ((position: LogPosition) => void)[]): Promise<Standings> {
+  async #find(
+    ids: Iterable<number>,
+    tellPosition: readonly ((position: LogPosition) => void)[],
+  ): Promise<RepositoryVersions> {
     const era = sql.script(this.#isOfReplica ? ERA_OF_REPLICA : ERA_OF_PRIMARY);
     const statement =
       tellPosition.length > 0
-        ? findStandings([...ids], ERA_AND_POSITION, POSITION)
-        : findStandings([...ids], sql`select (${era}) as era`);
-    const find = () => this.#db.prepared<StandingRow>(statement, { timeoutMs: ANSWER_TIMEOUT_MS });
+        ? findRepositoryVersions([...ids], ERA_AND_POSITION, POSITION)
+        : findRepositoryVersions([...ids], sql`select (${era}) as era`);
+    const find = () => this.#db.prepared<RepositoryVersionRow>(statement, { timeoutMs: ANSWER_TIMEOUT_MS });
     let rows = await find();
     if (rows.some(({ revision }) => revision === null)) {
       if (this.#isOfReplica) throw new AtCentreError("DATABASE_URL of an edge leads to a server that is no replica");
@@ -151,7 +154,13 @@ export class StandingsReader implements AsyncDisposable {
   }
 }
 
-function standingOf({ id, revision, isMirrored, confirmedAt, missing }: StandingRow): [number, Standing] {
+function standingOf({
+  id,
+  revision,
+  isMirrored,
+  confirmedAt,
+  missing,
+}: RepositoryVersionRow): [number, RepositoryVersion] {
   return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
 }
 
@@ -160,21 +169,21 @@ function standingOf({ id, revision, isMirrored, confirmedAt, missing }: Standing
  * not show later changes, so nothing is asked twice.
  */
 export class Reading {
-  readonly #standings: Pick<StandingsReader, "now">;
+  readonly #repositoryVersions: Pick<RepositoryVersionsReader, "now">;
   readonly #isLasting: boolean;
-  readonly #learnt = new Map<number, Standing>();
+  readonly #learnt = new Map<number, RepositoryVersion>();
   readonly #asked = new Map<number, Promise<void>>();
 
   /**
-   * @param options.learnt standings that were asked for earlier in the same request
+   * @param options.learnt versions that were asked for earlier in the same request
    * @param options.isLasting false for a request that changes the mirror meanwhile: it must see the change, so it asks
    *   each time
    */
   constructor(
-    standings: Pick<StandingsReader, "now">,
-    { learnt, isLasting = true }: { learnt?: Standings | undefined; isLasting?: boolean } = {},
+    repositoryVersions: Pick<RepositoryVersionsReader, "now">,
+    { learnt, isLasting = true }: { learnt?: RepositoryVersions | undefined; isLasting?: boolean } = {},
   ) {
-    this.#standings = standings;
+    this.#repositoryVersions = repositoryVersions;
     this.#isLasting = isLasting;
     if (learnt) this.learn(learnt);
   }
@@ -186,13 +195,13 @@ export class Reading {
   }
 
   /** How each of these stands. @throws whatever Postgres refuses */
-  async now(repositoryIds: Iterable<number>): Promise<Standings> {
+  async now(repositoryIds: Iterable<number>): Promise<RepositoryVersions> {
     const ids = [...repositoryIds];
-    if (!this.#isLasting) return this.#standings.now(ids);
+    if (!this.#isLasting) return this.#repositoryVersions.now(ids);
     const unknown = ids.filter((id) => !this.#asked.has(id));
     if (unknown.length > 0) {
-      const asking = this.#standings.now(unknown).then((answered) => {
-        for (const [id, standing] of only(unknown, answered)) this.#learnt.set(id, standing);
+      const asking = this.#repositoryVersions.now(unknown).then((answered) => {
+        for (const [id, repositoryVersion] of only(unknown, answered)) this.#learnt.set(id, repositoryVersion);
       });
       for (const id of unknown) this.#asked.set(id, asking);
     }
@@ -200,44 +209,44 @@ export class Reading {
     return only(ids, this.#learnt);
   }
 
-  /** Rows that are read from now on are at least as new as these standings, and may be kept with them. */
-  soFar(): Standings {
+  /** Rows that are read from now on are at least as new as these versions, and may be kept with them. */
+  soFar(): RepositoryVersions {
     return new Map(this.#learnt);
   }
 
   /** Takes what was read along with something else. */
-  learn(standings: Standings): void {
+  learn(repositoryVersions: RepositoryVersions): void {
     if (!this.#isLasting) return;
-    for (const [id, standing] of standings) {
+    for (const [id, repositoryVersion] of repositoryVersions) {
       if (this.#asked.has(id)) continue;
       this.#asked.set(id, Promise.resolve());
-      this.#learnt.set(id, standing);
+      this.#learnt.set(id, repositoryVersion);
     }
   }
 }
 
 /** A copy: what is learnt later may be newer than what is read now. */
-function only(ids: readonly number[], standings: Standings): Map<number, Standing> {
-  const found = new Map<number, Standing>();
+function only(ids: readonly number[], repositoryVersions: RepositoryVersions): Map<number, RepositoryVersion> {
+  const found = new Map<number, RepositoryVersion>();
   for (const id of ids) {
-    const standing = standings.get(id);
-    if (standing) found.set(id, standing);
+    const repositoryVersion = repositoryVersions.get(id);
+    if (repositoryVersion) found.set(id, repositoryVersion);
   }
   return found;
 }
 
 interface Entry<Value> {
-  /** Null: some standings were unknown when the value was read. */
+  /** Null: some versions were unknown when the value was read. */
   value: Value | null;
   basis: Basis;
 }
 
-/** The repositories that a value shows, and their standings. */
+/** The repositories that a value shows, and their versions. */
 interface Basis {
   /** The repositories that it shows, and people. */
   shown: readonly number[];
   /** How each of these stood before the value was read. */
-  stood: readonly Standing[];
+  stood: readonly RepositoryVersion[];
 }
 
 /** A kept value that is not confirmed as unchanged yet. */
@@ -251,11 +260,11 @@ const LARGEST_PART = 1 / 8;
 /**
  * Keeps values and gives them again while they are unchanged. Everything that is kept of mirrored rows, so as not to
  * read or render them again, follows this one rule. Tokens, rights and upstream's answers have rules of their own. A
- * value is kept with the standings of all that it shows, taken before it was read. It is given again only if these
- * standings hold at some moment of the reading. So a read that begins after a commit in any process shows that change.
+ * value is kept with the versions of all that it shows, taken before it was read. It is given again only if these
+ * versions hold at some moment of the reading. So a read that begins after a commit in any process shows that change.
  *
  * Often the read itself first shows what a value depends on. Then the first `keep` notes that, the next `get` asks for
- * its standings, and the second `keep` keeps the value. So values that are asked for only once are not kept.
+ * its versions, and the second `keep` keeps the value. So values that are asked for only once are not kept.
  */
 export class Kept<Value extends object> {
   readonly #entries: LRUCache<string, Entry<Value>> | null;
@@ -286,13 +295,13 @@ export class Kept<Value extends object> {
   }
 
   /**
-   * The value, if it is unchanged. The reading learns the standings that the next `keep` needs to keep the value.
+   * The value, if it is unchanged. The reading learns the versions that the next `keep` needs to keep the value.
    * @param options.learnsLater the read itself tells how everything stands, so a value that is only noted needs no
    *   question
    */
   async get(
     key: string,
-    reading: Pick<StandingsReader, "now">,
+    reading: Pick<RepositoryVersionsReader, "now">,
     { learnsLater = false } = {},
   ): Promise<Value | undefined> {
     const entry = this.#entries?.get(key);
@@ -312,8 +321,8 @@ export class Kept<Value extends object> {
     return entry && hasValue(entry) ? entry : undefined;
   }
 
-  /** Whether the value is unchanged, by standings that are known already. */
-  stands({ basis: { shown, stood } }: Entry<Value>, now: Standings): boolean {
+  /** Whether the value is unchanged, by versions that are known already. */
+  stands({ basis: { shown, stood } }: Entry<Value>, now: RepositoryVersions): boolean {
     for (let at = 0; at < shown.length; at++)
       if (!isSameStanding(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
     return true;
@@ -327,17 +336,17 @@ export class Kept<Value extends object> {
   keep(
     key: string,
     make: () => Value,
-    { shown, before }: { shown: readonly number[]; before: Standings },
+    { shown, before }: { shown: readonly number[]; before: RepositoryVersions },
   ): Value | undefined {
     if (!this.#entries) return undefined;
-    const stood: Standing[] = [];
+    const stood: RepositoryVersion[] = [];
     for (const id of shown) {
-      const standing = before.get(id);
-      if (!standing) {
+      const repositoryVersion = before.get(id);
+      if (!repositoryVersion) {
         this.#entries.set(key, { value: null, basis: { shown, stood: [] } });
         return undefined;
       }
-      stood.push(standing);
+      stood.push(repositoryVersion);
     }
     const value = make();
     this.#entries.set(key, { value, basis: { shown, stood } });
@@ -355,8 +364,8 @@ function hasValue<Value>(entry: Entry<Value>): entry is Recalled<Value> {
   return entry.value !== null;
 }
 
-function isSameStanding(before: Standing | undefined, now: Standing | undefined): boolean {
-  // Without a revision the standing is not known.
+function isSameStanding(before: RepositoryVersion | undefined, now: RepositoryVersion | undefined): boolean {
+  // Without a revision the version is not known.
   if (now === undefined || now.revision === null) return false;
   return now.revision === before?.revision && now.isMirrored === before.isMirrored;
 }

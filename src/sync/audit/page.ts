@@ -3,7 +3,7 @@ import type { Transaction } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { afterLag, type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { afterLag, type Mark, marksForConflicts, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, overruling, requireList } from "../../mirror/store/observation.ts";
 import { auditPages } from "../../schema.ts";
@@ -100,7 +100,7 @@ async function storeCompared(
   const page = await whileMirrored(ctx, repository, async (tx) => {
     const before = await compareWithStored(tx, observed);
     if (repair) {
-      marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
+      marks = marksForConflicts(await mergeObserved(tx, observed), ctx.clock.now());
       marks.push(...before.changing.map((one) => markForChanging(one, ctx.clock.now())));
       marks.push(...odd.unread.map((key) => markForUnread(ctx, repository, kind, key)));
       await storeMarks(tx, marks);

@@ -3,7 +3,7 @@ import type { Transaction } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { marksForTies, mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
+import { marksForConflicts, mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { pullRequests } from "../../schema.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -186,7 +186,7 @@ async function backfillPullsPage(
   const left = isFirst && page.next !== null ? (await countPulls(ctx, repository)) - page.pulls.length : 0;
   const pagesLeft = isFirst ? 1 + Math.ceil(Math.max(0, left) / page.pageSize) : null;
   await whileMirrored(ctx, repository, async (tx) => {
-    marks.push(...marksForTies(await mergeObserved(tx, details.observed), page.seenAt));
+    marks.push(...marksForConflicts(await mergeObserved(tx, details.observed), page.seenAt));
     await storeMarks(tx, marks);
     await remember(tx, { next, resources: page.pulls.length + page.left.length, pagesLeft });
   });

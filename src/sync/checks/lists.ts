@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { marksForConflicts, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import {
   InvalidRepresentationError,
@@ -109,7 +109,7 @@ export async function fetchAndStoreCheckList(
       ? await findUnlistedChecks(ctx, tx, repository.id, { list, sha, startedAt, met: met.seen })
       : [];
     const merged = await mergeObserved(tx, joinObserved([met, ...gone]));
-    await storeMarks(tx, marksForTies(merged, startedAt));
+    await storeMarks(tx, marksForConflicts(merged, startedAt));
     await replaceValidators(tx, validators);
     await remember(tx, startedAt);
     tx.touch([repository.id]);

@@ -10,8 +10,8 @@ import {
   LACKED_KEYS,
   type Mark,
   type MarkKey,
+  marksForConflicts,
   marksForMergeability,
-  marksForTies,
   nextRound,
   storeMarks,
 } from "../../mirror/store/marks.ts";
@@ -34,7 +34,7 @@ import {
 import { noteInstallation } from "../following/installation.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
-import { type HeardDelivery, heardAnew, lastSaid, tellingsOf } from "../found/tellings.ts";
+import { type HeardDelivery, heardAnew, lastSaid, reportedChangesOf } from "../found/reported-changes.ts";
 import { hearLists } from "../lists/heard.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
 import { enqueueMarks } from "../marks/marks.ts";
@@ -131,9 +131,9 @@ async function marksLeft(
 ): Promise<Mark[]> {
   const counting = shown.flatMap((one) => one.counting.map((issue) => ({ ...issue, toldBy: one.repositoryId })));
   return [
-    // A tie is asked about after the replicas' lag, since an earlier read could not settle it. One round serves many
-    // ties.
-    ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
+    // A conflict is asked about after the replicas' lag, since an earlier read could not settle it. One round serves many
+    // conflicts.
+    ...marksForConflicts(merged, askedAt).map((conflict) => askedSince(askedAt, conflict)),
     ...asks.map((ask) => askedSince(askedAt, ask)),
     ...(await marksForMergeability(tx, seen, askedAt)),
     ...(await marksForIssueSides(tx, seen, askedAt)),
@@ -250,10 +250,10 @@ async function readAll(
     else sorted.applied.push({ id, taken: one.taken, shown });
     if (typeof shown !== "string" || isUnfollowed(one)) {
       const repositoryId = repositoryIdOf(one);
-      const tellings = tellingsOf(one.taken.event, one.payload, repositoryId);
+      const reportedChanges = reportedChangesOf(one.taken.event, one.payload, repositoryId);
       const [ownerId, about] = [accountOf(one, holders), aboutOf(one.payload)];
       const isPrivate = saysPrivate(one.payload);
-      sorted.told.push({ deliveryId: id, repositoryId, ownerId, isPrivate, about, tellings });
+      sorted.told.push({ deliveryId: id, repositoryId, ownerId, isPrivate, about, reportedChanges });
     }
   }
   return { ...sorted, parts };

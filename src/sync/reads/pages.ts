@@ -4,7 +4,7 @@ import type { Json } from "../../json.ts";
 import type { Kind } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { type Mark, marksForConflicts, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import {
@@ -133,7 +133,7 @@ export async function fetchAndStorePage(
   await prepare?.(page.observed);
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
-    marks = [...marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now()), ...page.unread];
+    marks = [...marksForConflicts(await mergeObserved(tx, page.observed), ctx.clock.now()), ...page.unread];
     await together([
       storeMarks(tx, marks),
       page.validator ? (isDone ? saveValidator : forgetValidators)(tx, page.validator) : Promise.resolve(),

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, wholeOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, marksForMergeability, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { type Mark, marksForConflicts, marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
@@ -247,7 +247,7 @@ async function storePullDetails(
   const { observed, unfinished, unclear } = await learnPullDetails(ctx, repository, page, priority);
   const marks = marksForUnclear(ctx, repository, unclear);
   await whileMirrored(ctx, repository, async (tx) => {
-    marks.push(...marksForTies(await mergeObserved(tx, observed), page.seenAt));
+    marks.push(...marksForConflicts(await mergeObserved(tx, observed), page.seenAt));
     marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
     await storeMarks(tx, marks);
   });

@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { type Mark, marksForConflicts, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -56,7 +56,7 @@ export async function fetchAndStorePull(
   const { observed, outcome } = await readAnew(ctx, wanted, repository, path, { priority });
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
-    marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
+    marks = marksForConflicts(await mergeObserved(tx, observed), ctx.clock.now());
     await storeMarks(tx, marks);
   });
   await enqueueMarks(ctx, marks);

@@ -10,8 +10,8 @@ import {
   isAboutLack,
   type Mark,
   type MarkKey,
+  marksForConflicts,
   marksForMergeability,
-  marksForTies,
   storeMarks,
 } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
@@ -327,19 +327,19 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
   const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));
   const observed = joinObserved(batch.map((one) => one.observed));
   return ctx.db.transaction(async (tx) => {
-    const ties = marksForTies(await mergeObserved(tx, observed), startedAt).map((tie) => ({
-      ...tie,
+    const conflicts = marksForConflicts(await mergeObserved(tx, observed), startedAt).map((conflict) => ({
+      ...conflict,
       notBefore: afterLag(startedAt),
     }));
-    const asks = [...ties, ...(await marksForMergeability(tx, observed.seen, startedAt))];
-    const isTiedAgain = (mark: Mark) =>
-      ties.some(
+    const asks = [...conflicts, ...(await marksForMergeability(tx, observed.seen, startedAt))];
+    const conflictsAgain = (mark: Mark) =>
+      conflicts.some(
         ({ kind, key, repositoryId }) => kind === mark.kind && key === mark.key && repositoryId === mark.repositoryId,
       );
     const settled: Mark[] = [];
     const postponed: Mark[] = [];
     for (const { mark, startedAt: readAt } of batch) {
-      if (!mark || isTiedAgain(mark)) continue;
+      if (!mark || conflictsAgain(mark)) continue;
       if (readAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS) settled.push(mark);
       else postponed.push({ ...mark, notBefore: afterLag(mark.askedAt) });
     }

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_LATEST_KNOWN } from "../../mirror/read/releases.ts";
-import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { marksForConflicts, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import { releaseLists } from "../../schema.ts";
@@ -28,7 +28,7 @@ async function fetchAndStoreLatest(ctx: Context, repository: MirroredRepository)
     if (answer?.kind === "ok") {
       const observed = observe("release", answer.body, sightingOf(ctx, repository, startedAt));
       const merged = await mergeObserved(tx, observed);
-      await storeMarks(tx, marksForTies(merged, startedAt));
+      await storeMarks(tx, marksForConflicts(merged, startedAt));
       if (answer.validator) await saveValidator(tx, answer.validator);
       await note({ id: keyIn("release", answer.body) });
     } else if (answer?.kind === "unchanged") await note(null);

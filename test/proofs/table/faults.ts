@@ -10,8 +10,8 @@ const PLANTS_A_COMMAND = 13;
 /** Bugs in synchronizing and merging (`npm run plants`). */
 const PLANTS_BY_SEEDS = [
   "goes-backwards",
-  "no-tie-rule",
-  "ties-are-not-asked",
+  "no-conflict-rule",
+  "conflicts-are-not-asked",
   "tombstones-rise",
   "replicas-are-believed",
   "unsent-is-none",

@@ -14,6 +14,7 @@ import {
   type RepositoryNodeKind,
 } from "../../../mirror/read/nodes.ts";
 import {
+  type AccessScope,
   type Confirmation,
   findConfirmation,
   findOldestConfirmation,
@@ -21,7 +22,6 @@ import {
   hasWhereSeen,
   joinConfirmations,
   type ShownRepository,
-  type Sight,
   sees,
 } from "../../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
@@ -58,7 +58,7 @@ export class GraphqlCall {
   readonly searchDb: Database;
   readonly caller: User;
   /** What of the mirror the caller sees. */
-  readonly sight: Sight;
+  readonly access: AccessScope;
   /** The API's address as the caller wrote it. */
   readonly api: string;
   readonly cost: Cost;
@@ -108,7 +108,7 @@ export class GraphqlCall {
       | "db"
       | "searchDb"
       | "caller"
-      | "sight"
+      | "access"
       | "api"
       | "cost"
       | "figures"
@@ -126,7 +126,7 @@ export class GraphqlCall {
     this.db = parts.db;
     this.searchDb = parts.searchDb;
     this.caller = parts.caller;
-    this.sight = parts.sight;
+    this.access = parts.access;
     this.api = parts.api;
     this.cost = parts.cost;
     this.figures = parts.figures;
@@ -213,7 +213,7 @@ export class GraphqlCall {
   async confirmedBefore({ selectionSet }: OperationDefinitionNode): Promise<Confirmation | null> {
     const isFound = (one: SelectionNode) => one.kind === "Field" && FINDS.has(one.name.value);
     if (this.ctx.config.edgeOf === null || selectionSet.selections.every(isFound)) return null;
-    return await findOldestConfirmation(this.ctx.readDb, this.sight);
+    return await findOldestConfirmation(this.ctx.readDb, this.access);
   }
 
   /** The confirmation of all that the answer shows: its least fresh repository decides. Undefined: it shows none. */
@@ -305,19 +305,19 @@ export class GraphqlCall {
     { repositoryId, right }: { repositoryId: number; right: Right },
     show: () => Shown | Promise<Shown>,
   ): Shown | Promise<Shown> {
-    return hasWhereSeen(this.sight, right) ? show() : this.#requireRight(repositoryId, right).then(show);
+    return hasWhereSeen(this.access, right) ? show() : this.#requireRight(repositoryId, right).then(show);
   }
 
   async #requireRight(repositoryId: number, right: Right): Promise<void> {
     const { rest } = await this.requireRepositoryById(repositoryId);
-    const isSeen = sees(this.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
+    const isSeen = sees(this.access, { id: repositoryId, isPrivate: rest.private === true }, right);
     if (!isSeen) throw notGiven(notAccessible(this.caller));
   }
 
   get #repositories(): DataLoader<number, Node | null, string> {
     const { repositories } = this.ctx.mirror;
     return this.loader("repositories by id", (ids: number[]) =>
-      Promise.all(ids.map(async (id) => this.#located(await repositories.byId(id, this.sight)))),
+      Promise.all(ids.map(async (id) => this.#located(await repositories.byId(id, this.access)))),
     );
   }
 
@@ -343,8 +343,8 @@ export class GraphqlCall {
 
   async #named(fullName: string, followRenames: boolean): Promise<ShownRepository | null> {
     const { mirror } = this.ctx;
-    const found = await mirror.repositories.namedOrKept(fullName, this.sight, this.reading);
-    return found ?? (followRenames ? await findRenamedRepository(this.db, fullName, this.sight) : null);
+    const found = await mirror.repositories.namedOrKept(fullName, this.access, this.reading);
+    return found ?? (followRenames ? await findRenamedRepository(this.db, fullName, this.access) : null);
   }
 
   async #located(found: ShownRepository | null): Promise<Node | null> {
@@ -372,9 +372,12 @@ export class GraphqlCall {
   }
 
   byId(kind: RepositoryNodeKind, id: number): Promise<Node | null> {
-    return this.#found(`${kind} by id`, kind, (ids: number[]) => findById(this.db, kind, ids, this.sight), String).load(
-      id,
-    );
+    return this.#found(
+      `${kind} by id`,
+      kind,
+      (ids: number[]) => findById(this.db, kind, ids, this.access),
+      String,
+    ).load(id);
   }
 
   /** The whole account, with the fields that only a read of the single account shows. */

@@ -4,7 +4,7 @@ import { findUsersById } from "../../../mirror/read/nodes.ts";
 import { graphqlPath } from "../../../upstream/protocol/address.ts";
 import type { UpstreamUnavailableError } from "../../../upstream/protocol/errors.ts";
 import type { Answer, ApiContext } from "../../call/call.ts";
-import { type ForwardOwn, sightOf, type User } from "../../callers/permissions.ts";
+import { accessOf, type ForwardOwn, type User } from "../../callers/permissions.ts";
 import { readFault } from "../../callers/upstream-for-callers.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { writeForwarder } from "../../forward/forwarded-writes.ts";
@@ -33,7 +33,7 @@ export async function forwardWhole(
   if (isMutation) {
     const names = mutationNames(operation);
     const ids = textsGiven(document, variables).map(({ text }) => text);
-    const touching = { sight: sightOf(caller), ids, names };
+    const touching = { access: accessOf(caller), ids, names };
     const touched = await touchedBy(ctx, { ...touching, answer: null });
     const [only, ...others] = touched;
     const repositoryId = only && others.length === 0 ? only.repository.id : null;
@@ -67,7 +67,7 @@ export async function knowsAllNamed(
   caller: User,
   { operation, variables }: WholeDocument,
 ): Promise<boolean> {
-  const sight = sightOf(caller);
+  const access = accessOf(caller);
   for (const { name, text } of inputsOf({ operation, variables })) {
     if (!ID.test(name)) continue;
     const decoded = decodeId(text);
@@ -76,7 +76,7 @@ export async function knowsAllNamed(
     const isAccount = type === "User" || type === "Organization" || type === "Bot";
     const found = isAccount
       ? await findUsersById(ctx.db, [id])
-      : await touchedBy(ctx, { sight, ids: [text], names: [], answer: null });
+      : await touchedBy(ctx, { access, ids: [text], names: [], answer: null });
     if (found.length === 0) return false;
   }
   return true;

@@ -4,7 +4,7 @@ import { type Fields, isObject, type Json } from "../../../json.ts";
 import { findThreadPlaces } from "../../../mirror/read/lists.ts";
 import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/nodes.ts";
 import { findPullKeys } from "../../../mirror/read/pulls.ts";
-import type { ShownRepository, Sight } from "../../../mirror/read/repositories.ts";
+import type { AccessScope, ShownRepository } from "../../../mirror/read/repositories.ts";
 import type { RefName } from "../../../mirror/store/refs.ts";
 import type { ApiContext } from "../../call/call.ts";
 import type { Thing, Touched } from "../../forward/forwarded-writes.ts";
@@ -52,7 +52,7 @@ interface Found {
 
 export interface Touching {
   /** What the caller sees of the mirror. */
-  sight: Sight;
+  access: AccessScope;
   ids: readonly string[];
   /** The mutation's fields. */
   names: readonly string[];
@@ -69,13 +69,13 @@ export function mutationNames({ selectionSet }: OperationDefinitionNode): string
  * What a mutation touches, by repository. Repositories that the caller does not see, or that are not mirrored, are left
  * out.
  */
-export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: Touching): Promise<Touched[]> {
+export async function touchedBy(ctx: ApiContext, { access, ids, names, answer }: Touching): Promise<Touched[]> {
   const asked = ids.flatMap((id) => decodeId(id) ?? []);
   const shown = shownIn(answer);
   const isOfReview = names.some((name) => /review/i.test(name));
-  const threads = isOfReview ? await findThreadPlaces(ctx.db, ids.slice(0, MOST_IDS), sight) : [];
+  const threads = isOfReview ? await findThreadPlaces(ctx.db, ids.slice(0, MOST_IDS), access) : [];
   const changed = names.every((name) => RESOLVING.has(name)) ? [] : threads;
-  const known = await findPlaces(ctx, distinct([...asked, ...shown]).slice(0, MOST_IDS), sight);
+  const known = await findPlaces(ctx, distinct([...asked, ...shown]).slice(0, MOST_IDS), access);
   const places = await withPulls(ctx, [
     ...changed.map((pull) => ({ ...pull, isPull: true, resource: null })),
     ...known,
@@ -83,35 +83,35 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
   ]);
   const refs = names.some((name) => MOVING.has(name)) ? await refsOfPulls(ctx.db, pullsAmong(places)) : [];
   const repositoryIds = new Set([...threads, ...places].map(({ repositoryId }) => repositoryId));
-  const repositories = await Promise.all([...repositoryIds].map((id) => ctx.mirror.repositories.byId(id, sight)));
+  const repositories = await Promise.all([...repositoryIds].map((id) => ctx.mirror.repositories.byId(id, access)));
   return repositories.flatMap((repository) =>
     repository ? [touchedIn(repository, { isOfReview, threads, places, refs })] : [],
   );
 }
 
 /** The places that the mirror knows, with one question per type. */
-async function findPlaces(ctx: ApiContext, resources: readonly DecodedId[], sight: Sight): Promise<Place[]> {
+async function findPlaces(ctx: ApiContext, resources: readonly DecodedId[], access: AccessScope): Promise<Place[]> {
   const found = [...Map.groupBy(resources, ({ type }) => type)].map(async ([type, some]) => {
     const ids = some.map(({ id }) => id);
-    const places = await placesOfType(ctx, type, ids, sight);
+    const places = await placesOfType(ctx, type, ids, access);
     const isPull = type.startsWith("PullRequest");
     return places.map(({ id, repositoryId, number }) => ({ repositoryId, number, isPull, resource: { type, id } }));
   });
   return (await Promise.all(found)).flat();
 }
 
-async function placesOfType(ctx: ApiContext, type: DecodedId["type"], ids: readonly number[], sight: Sight) {
+async function placesOfType(ctx: ApiContext, type: DecodedId["type"], ids: readonly number[], access: AccessScope) {
   switch (type) {
     case "User":
     case "Organization":
     case "Bot":
       return [];
     case "Repository": {
-      const found = await Promise.all(ids.map((id) => ctx.mirror.repositories.byId(id, sight)));
+      const found = await Promise.all(ids.map((id) => ctx.mirror.repositories.byId(id, access)));
       return found.flatMap((one) => (one ? [{ id: one.id, repositoryId: one.id, number: null }] : []));
     }
     default:
-      return findNodePlaces(ctx.db, type satisfies RepositoryNodeKind, ids, sight);
+      return findNodePlaces(ctx.db, type satisfies RepositoryNodeKind, ids, access);
   }
 }
 

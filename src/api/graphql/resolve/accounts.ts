@@ -42,7 +42,7 @@ function accountName(account: Fields | null | undefined, call: GraphqlCall): Jso
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
     call.hasPart();
-    const source = sources.repositories(call.caller.userId, call.sight, args);
+    const source = sources.repositories(call.caller.userId, call.access, args);
     const connection = storedConnection(call, info, args, {
       kind: "Repository",
       source,

@@ -91,7 +91,7 @@ export async function rollupOf(
 async function lackingChecks(call: GraphqlCall, repositoryId: number): Promise<null> {
   call.lacks();
   if (!call.isForMirror) return null;
-  const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.sight);
+  const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.access);
   if (!repository?.mirrors.includes("checks"))
     throw typedError("UNPROCESSABLE", "The checks of this repository are not mirrored.");
   throw typedError("SERVICE_UNAVAILABLE", "The checks of this commit are not mirrored yet.");

@@ -108,7 +108,7 @@ async function wholeCommit({ repositoryId, rest: known }: Node, call: GraphqlCal
 
 async function findWhole({ repositoryId, sha }: CommitPlace, call: GraphqlCall): Promise<Fields | GraphQLError> {
   const { rest: repository } = await call.requireRepositoryById(repositoryId);
-  const maySee = sees(call.sight, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
+  const maySee = sees(call.access, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
   const found = maySee
     ? await call
         .loader("commits by hash", (places: CommitPlace[]) => findCommits(call.db, places))

@@ -3,7 +3,7 @@ import type { Json } from "../../../json.ts";
 import type { CodeRight, Right } from "../../../kinds/contract/rights.ts";
 import { associationFor } from "../../../mirror/documents/documents.ts";
 import { hasWhereSeen } from "../../../mirror/read/repositories.ts";
-import { closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
+import { accessLevelOf, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { notGiven, typedError } from "../run/errors.ts";
@@ -89,7 +89,7 @@ export const comment: TypeResolvers = {
   body: ({ rest: { body } }) => body ?? "",
   author: account("user"),
   authorAssociation: ({ repositoryId, rest: { author_association } }, _args, call) => {
-    const shown = associationFor(author_association, closenessOf(call.caller, repositoryId));
+    const shown = associationFor(author_association, accessLevelOf(call.caller, repositoryId));
     // Only upstream knows whether this caller is shown a closer association.
     if (shown !== author_association) call.lacks();
     return shown;
@@ -112,21 +112,21 @@ export async function readsCodeOf(
   ...rights: readonly CodeRight[]
 ): Promise<boolean> {
   const { rest } = await call.requireRepositoryById(repositoryId);
-  const { caller, sight } = call;
+  const { caller, access } = call;
   const repository = { id: repositoryId, isPrivate: rest.private === true };
-  if (rights.every((right) => readsCode(caller, sight, repository, right))) return true;
+  if (rights.every((right) => readsCode(caller, access, repository, right))) return true;
   if (caller.by.of === "own") throw notGiven(notAccessible(caller));
   return false;
 }
 
 /** The node, if the caller may read it. Its repository is one that they see. @throws GraphQLError FORBIDDEN */
 export async function given(call: GraphqlCall, node: Node): Promise<Node> {
-  if (hasWhereSeen(call.sight, "issues") && hasWhereSeen(call.sight, "pulls")) return node;
+  if (hasWhereSeen(call.access, "issues") && hasWhereSeen(call.access, "pulls")) return node;
   const right = await rightFor(call, node);
   return right === "metadata" ? node : call.withRight({ repositoryId: node.repositoryId, right }, () => node);
 }
 
-/** The right that a node takes besides sight of its repository, if the node lies in one. */
+/** The right that a node takes besides access to its repository, if the node lies in one. */
 export async function rightFor(call: GraphqlCall, node: Node): Promise<Right> {
   const { kind, repositoryId, rest } = node;
   switch (kind) {

@@ -49,7 +49,7 @@ const setting =
 export function embeddedRepository(call: GraphqlCall, value: Json | undefined): Node | null {
   const fields = objectOf(value);
   const one = { id: Number(fields.id), isPrivate: fields.private === true };
-  const isSeen = typeof fields.id === "number" && sees(call.sight, one, "metadata");
+  const isSeen = typeof fields.id === "number" && sees(call.access, one, "metadata");
   if (!isSeen && isObject(value)) call.lacks();
   return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
 }

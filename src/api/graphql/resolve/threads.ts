@@ -28,7 +28,7 @@ export const pullThreads: Resolver = async (
 
 async function lackingThreads(call: GraphqlCall, repositoryId: number): Promise<Error> {
   call.lacks();
-  const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.sight);
+  const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.access);
   return repository?.mirrors.includes("threads")
     ? typedError(
         call.isForMirror ? "NOT_YET" : "UNPROCESSABLE",

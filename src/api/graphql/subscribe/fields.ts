@@ -16,12 +16,12 @@ function changesField(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): Su
   return {
     subscribe: async (_root, { repositoryId }, call) => {
       const { repositoryId: id } = await repositoryNode(call, repositoryId);
-      const seesPrivate = sees(call.sight, { id, isPrivate: true }, right);
+      const seesPrivate = sees(call.access, { id, isPrivate: true }, right);
       const wanted = { repositoryId: id, kind, seesPrivate };
       return call.withRight({ repositoryId: id, right }, () => call.changes.open(wanted));
     },
     resolve: async ({ number }, { repositoryId }, call) => {
-      // Rights are checked at each event: a caller who has lost sight of the repository hears no more of it.
+      // Rights are checked at each event: a caller who has lost access to the repository hears no more of it.
       const { repositoryId: id } = await repositoryNode(call, repositoryId);
       const node = await call.withRight({ repositoryId: id, right }, () =>
         call.numbered(kind === "issue" ? "Issue" : "PullRequest", id, number),

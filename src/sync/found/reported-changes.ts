@@ -18,7 +18,7 @@ import { type Aspect, aspectName, aspectOf, eventsRepositoryOf, sameAspect } fro
 import type { Merged } from "../../mirror/store/merge.ts";
 
 /** A telling: the value that a webhook gives for one aspect of its subject. */
-export interface Telling extends Aspect {
+export interface ReportedChange extends Aspect {
   value: Json;
   /** The subject's `updated_at` in the payload; null: it has none. */
   updatedAt: Date | null;
@@ -27,7 +27,7 @@ export interface Telling extends Aspect {
 }
 
 /** The aspects that a webhook reports by its action. Other values in its payload have events of their own. Pure. */
-export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
+export function reportedChangesOf(event: string, payload: Fields, repositoryId: number | null): ReportedChange[] {
   const about = subjectOf(event);
   const subject = about && payload[about.events.in];
   if (!about || !isObject(subject) || repositoryId === null) return [];
@@ -36,7 +36,7 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
   if (key === null) return [];
   const moved = Date.parse(textOf(subject.updated_at) ?? "");
   const updatedAt = Number.isNaN(moved) ? null : new Date(moved);
-  const telling = ([aspect, value]: AspectValue, isBeside: boolean): Telling => ({
+  const telling = ([aspect, value]: AspectValue, isBeside: boolean): ReportedChange => ({
     ...{ kind, repositoryId, key, aspect, value, updatedAt, isBeside },
   });
   const action = textOf(payload.action) ?? "";
@@ -77,9 +77,9 @@ function reported(report: Report, events: ResourceEvents, payload: Fields, subje
   return [[report.field, "beside" in report ? numberOf(objectOf(payload[report.field]).id) : report.value]];
 }
 
-/** A delivery that may be sent to targets, with its tellings. */
+/** A delivery that may be sent to targets, with its reported changes. */
 export interface HeardDelivery extends Told {
-  tellings: readonly Telling[];
+  reportedChanges: readonly ReportedChange[];
 }
 
 /**
@@ -89,7 +89,7 @@ export interface HeardDelivery extends Told {
 export function lastSaid(heard: readonly HeardDelivery[]): Map<string, Json> {
   const said = new Map<string, Json>();
   for (const isBeside of [true, false])
-    for (const each of heard.flatMap(({ tellings }) => tellings))
+    for (const each of heard.flatMap(({ reportedChanges }) => reportedChanges))
       if (each.isBeside === isBeside) said.set(aspectName(each), each.value);
   return said;
 }
@@ -114,26 +114,27 @@ export async function heardAnew(
   merged: readonly Merged[],
   at: Date,
 ): Promise<readonly HeardDelivery[]> {
-  const tied = new Set(merged.filter(({ outcome }) => outcome === "tied").map((one) => resourceName(one)));
-  const tellings = heard.flatMap((one) => one.tellings);
-  if (tellings.length === 0) return heard;
-  const rows = await lockFound(tx, tellings);
+  const conflicting = new Set(merged.filter(({ outcome }) => outcome === "conflict").map((one) => resourceName(one)));
+  const reportedChanges = heard.flatMap((one) => one.reportedChanges);
+  if (reportedChanges.length === 0) return heard;
+  const rows = await lockFound(tx, reportedChanges);
   const behind = await toldBehind(tx, heard);
   const stored = new Map(merged.map((one) => [resourceName(one), one.stored]));
   /** No target has heard of the resource yet, so each telling of it counts. */
-  const isFresh = (one: Telling) => (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
-  const isOtherwise = ({ aspect, value, ...one }: Telling) => {
+  const isFresh = (one: ReportedChange) =>
+    (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
+  const isOtherwise = ({ aspect, value, ...one }: ReportedChange) => {
     const known = stored.get(resourceName(one));
     const now = known && aspectOf(one.kind, known, aspect);
     return now !== undefined && !sameAspect(now, value);
   };
-  const said = new Map<string, NotedTelling>();
+  const said = new Map<string, NotedChange>();
   const anew: HeardDelivery[] = [];
   for (const one of heard) {
-    const own = one.tellings.filter(({ isBeside }) => !isBeside);
+    const own = one.reportedChanges.filter(({ isBeside }) => !isBeside);
     if (own.length > 0 && own.every((each) => wasMade(rows.get(aspectName(each)), each))) continue;
     anew.push(one);
-    for (const each of one.tellings) {
+    for (const each of one.reportedChanges) {
       const name = aspectName(each);
       const row = rows.get(name);
       const value = behind.get(`${one.deliveryId} ${name}`);
@@ -141,7 +142,13 @@ export async function heardAnew(
       if (wasMade(row, each) && !isOtherwise(last)) continue;
       if (each.isBeside) {
         if (said.has(name) || (!isOtherwise(last) && row?.heardAt !== null)) continue;
-      } else if (!row && !isFresh(each) && !tied.has(resourceName(each)) && !isOtherwise(last) && !said.has(name))
+      } else if (
+        !row &&
+        !isFresh(each) &&
+        !conflicting.has(resourceName(each)) &&
+        !isOtherwise(last) &&
+        !said.has(name)
+      )
         continue;
       // What targets now know differs from what the mirror shows. It may stay so: the webhook was late.
       said.set(name, { ...last, foundAt: isOtherwise(last) ? at : null });
@@ -157,7 +164,7 @@ export async function heardAnew(
  * side, so these may be applied already; their events wait for a place behind those of the earlier deliveries.
  */
 async function toldBehind(tx: Transaction, heard: readonly HeardDelivery[]): Promise<Map<string, Json>> {
-  const own = heard.filter(({ repositoryId, tellings }) => repositoryId !== null && tellings.length > 0);
+  const own = heard.filter(({ repositoryId, reportedChanges }) => repositoryId !== null && reportedChanges.length > 0);
   const rows = await tx.prepared<{ before: string; repositoryId: number; event: string; payload: string }>(sql`
     select x.id as before, x.r::float8 as "repositoryId", e.event, convert_from(d.payload, 'UTF8') as payload
       from unnest(${sql.array(
@@ -176,7 +183,7 @@ async function toldBehind(tx: Transaction, heard: readonly HeardDelivery[]): Pro
       order by d.received_at, d.id`);
   return new Map(
     rows.flatMap(({ before, repositoryId, event, payload }) =>
-      tellingsOf(event, parseStored<Fields>(payload), repositoryId)
+      reportedChangesOf(event, parseStored<Fields>(payload), repositoryId)
         .filter(({ isBeside }) => !isBeside)
         .map((each): [string, Json] => [`${before} ${aspectName(each)}`, each.value]),
     ),
@@ -191,7 +198,7 @@ function resourceName(one: Omit<Aspect, "aspect">): string {
  * Whether a made event already says the same or something newer. After a webhook has told another value, the old value
  * may be news again.
  */
-function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: Telling): boolean {
+function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: ReportedChange): boolean {
   if (!row) return false;
   const { made, madeUntil, overtaken } = row;
   if (made === null) return false;
@@ -203,9 +210,12 @@ function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: 
   return (!overtaken || laterMs === 0) && made.some((one) => sameAspect(one, value));
 }
 
-/** Locks the found changes that these tellings are about. Mostly there are none. */
-async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, FoundChangeRow>> {
-  const x = tellingsTable(tellings);
+/** Locks the found changes that these reported changes are about. Mostly there are none. */
+async function lockFound(
+  tx: Transaction,
+  reportedChanges: readonly ReportedChange[],
+): Promise<Map<string, FoundChangeRow>> {
+  const x = tellingsTable(reportedChanges);
   const rows = await tx.prepared<FoundChangeRow>(sql`
     select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
       from (select r, kind, k, aspect from ${x} union select r, kind, k, 'exists' from ${x}) x
@@ -215,10 +225,10 @@ async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise
 }
 
 /** `foundAt`: when the mirror found another value; null: it did not. */
-type NotedTelling = Telling & { foundAt: Date | null };
+type NotedChange = ReportedChange & { foundAt: Date | null };
 
 /** Stores the last values that webhooks gave. Waiting changes are compared with them. */
-async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date): Promise<void> {
+async function noteSaid(tx: Transaction, said: readonly NotedChange[], at: Date): Promise<void> {
   if (said.length === 0) return;
   await tx.prepared(sql`
     insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
@@ -228,9 +238,9 @@ async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date
           else greatest(found_changes.found_at, excluded.found_at) end, overtaken = found_changes.made is not null`);
 }
 
-function tellingsTable(tellings: readonly (Telling & { foundAt?: Date | null })[]) {
-  const of = <Key extends keyof Telling>(key: Key) => tellings.map((one) => one[key]);
-  const foundAt = tellings.map((one) => one.foundAt ?? null);
+function tellingsTable(reportedChanges: readonly (ReportedChange & { foundAt?: Date | null })[]) {
+  const of = <Key extends keyof ReportedChange>(key: Key) => reportedChanges.map((one) => one[key]);
+  const foundAt = reportedChanges.map((one) => one.foundAt ?? null);
   const values = of("value").map((value) => JSON.stringify(value));
   return sql`unnest(${sql.array(of("repositoryId"), "bigint")}, ${sql.array(of("kind"), "text")}, ${sql.array(of("key"), "bigint")},
     ${sql.array(of("aspect"), "text")}, ${sql.array(values, "text")},
