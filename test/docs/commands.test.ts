@@ -13,6 +13,7 @@ import type { Simulator } from "../../src/simulator/control/running.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { findId } from "../../src/upstream/hooks/hooks.ts";
 import { tain } from "../cli/tain-on.ts";
+import { hasGh } from "../conformance/gh-runs.ts";
 import { inherited } from "../support/config.ts";
 import { openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
@@ -93,6 +94,7 @@ test.each(commands)("$page: $command", async ({ command }) => {
       return;
     case "TOKEN=$(node":
     case "curl":
+    case "http_proxy=http://127.0.0.1:8080":
       return; // Run below.
     default:
       throw new Error(`This test does not know how to check ${program}`);
@@ -164,14 +166,35 @@ test("the README shows what a start prints: where the token is taken from, and t
     repositories: [{ owner: "OWNER", name: "NAME" }],
   };
   const file = "./.tain/instance.json";
-  const said = greeting({ instance, file, repositories: [], hasSimulator: true, isReached: true });
-  const printed = said.split("\n").filter((line) => /^ {2}(curl |TOKEN=)/.test(line));
-  const shown = commands.filter(({ page, command }) => page === "README.md" && /^(curl |TOKEN=)/.test(command));
+  const said = greeting({ instance, file, hasSimulator: true, isReached: true });
+  const printed = said.split("\n").filter((line) => /^ {2}(curl |TOKEN=|http_proxy=)/.test(line));
+  const shown = commands.filter(
+    ({ page, command }) => page === "README.md" && /^(curl |TOKEN=|http_proxy=)/.test(command),
+  );
   expect(shown.map(({ command }) => command)).toEqual(printed.map((line) => line.trim()));
   expect(said).not.toContain("tain_secret");
 });
 
 describe("what is run", () => {
+  test.skipIf(!hasGh)(
+    "the README's line for gh, to a mirror that nothing but its address leads to (skipped without gh)",
+    async () => {
+      await using world = await openWorld({ fill });
+      const fullName = world.first;
+      await world.mirror(fullName);
+      const [line] = commands.filter(({ page, command }) => page === "README.md" && command.startsWith("http_proxy="));
+      const asked = line?.command.replace("http://127.0.0.1:8080", world.url).replace("OWNER/NAME", fullName);
+      const home = await mkdtemp(join(tmpdir(), "tain-"));
+      const env = { ...process.env, HOME: home, GH_CONFIG_DIR: home, TOKEN: world.token, GH_NO_UPDATE_NOTIFIER: "1" };
+      const { stdout } = await run("sh", ["-c", asked ?? "false"], { env });
+      const open = [...world.simulator.world.repositories.values()]
+        .find((one) => world.simulator.world.fullName(one) === fullName)
+        ?.rows.byNumber.filter((issue) => issue && issue.pull === null && issue.state === "open");
+      expect(open?.length).toBeGreaterThan(0);
+      expect(stdout.trim().split("\n")).toHaveLength(Math.min(30, open?.length ?? 0));
+    },
+  );
+
   test.skipIf(!hasCurl)("the README's three requests, as a shell would send them (skipped without curl)", async () => {
     await using world = await openWorld({ fill });
     const fullName = world.first;

@@ -89,11 +89,15 @@ export function progressLine(
   if (problem !== null) return `${label}  ${styled("yellow", state)}: ${problem}`;
   // Upstream says how long some lists are only when they are begun: until then the whole is unknown.
   const percent = state === "live" ? 100 : progress === null ? 0 : progress.percent;
-  const full = Math.round(((percent ?? 0) * barWidth) / 100);
-  const bar =
-    styled(state === "live" ? "green" : "cyan", "█".repeat(full)) + styled("dim", "░".repeat(barWidth - full));
+  const bar = progressBar(percent ?? 0, state === "live", barWidth);
   const share = percent === null ? "  ?  " : `${String(percent).padStart(3)} %`;
   return `${label}  ${bar} ${share}  ${wordsFor(state, progress)}`;
+}
+
+/** Pure but for colours. */
+export function progressBar(percent: number, isDone: boolean, width = 24): string {
+  const full = Math.round((percent * width) / 100);
+  return styled(isDone ? "green" : "cyan", "█".repeat(full)) + styled("dim", "░".repeat(width - full));
 }
 
 function wordsFor(state: RepositoryStatus["state"], progress: RepositoryStatus["progress"]): string {

@@ -7,17 +7,16 @@ export interface Greeting {
   instance: Instance;
   /** The path of the instance's file. */
   file: string;
-  repositories: readonly RepositoryStatus[];
   hasSimulator: boolean;
   /** Whether upstream's webhooks reach us. */
   isReached: boolean;
 }
 
 /**
- * The greeting when everything runs: the mirror's state, its address, and three things to try. Output may be collected,
- * so the greeting holds no secret, only the path of the file with the token. Pure but for colours.
+ * The greeting, before anything is copied: the addresses, and what to try. Output may be collected, so the greeting
+ * holds no secret, only the path of the file with the token. Pure but for colours.
  */
-export function greeting({ instance, file, repositories, hasSimulator, isReached }: Greeting): string {
+export function greeting({ instance, file, hasSimulator, isReached }: Greeting): string {
   const { apiUrl, webhookUrl, upstreamUrl } = instance;
   const places = [
     ["REST", `${apiUrl}  (also below /api/v3)`],
@@ -29,20 +28,20 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
     ["Token", "in the file below, as `token`"],
     ["All this", file],
   ].map(([name = "", value = ""]) => `  ${styled("bold", name.padEnd(9))} ${value}`);
-  const lines = ["", ...copyLines(repositories), ""];
+  const lines = ["", ...places, "", ...examples(instance, file, hasSimulator), ""];
   if (!isReached)
     lines.push(
       "PUBLIC_URL is not set, so upstream sends no webhooks: changes are found by catch-up (CATCH_UP_INTERVAL).",
       "",
     );
-  lines.push(
-    ...places,
-    "",
-    ...examples(instance, file, hasSimulator),
-    "",
-    `\`${typed("status")}\` shows how things stand; Ctrl-C stops everything.`,
-  );
   return lines.join("\n");
+}
+
+/** What the mirror holds, once the first copies have ended or wait. Pure but for colours. */
+export function copied(repositories: readonly RepositoryStatus[]): string {
+  return [...copyLines(repositories), `\`${typed("status")}\` shows how things stand; Ctrl-C stops everything.`].join(
+    "\n",
+  );
 }
 
 function copyLines(repositories: readonly RepositoryStatus[]): string[] {
@@ -62,12 +61,16 @@ function copyLines(repositories: readonly RepositoryStatus[]): string[] {
   return lines;
 }
 
-/** Three requests to try. With a real upstream, none of them writes. */
+/**
+ * Three requests to try, and `gh`. With a real upstream, none of them writes. `gh` speaks plain HTTP to this one name
+ * alone, which leads here by the proxy.
+ */
 function examples({ apiUrl, repositories: [first] }: Instance, file: string, hasSimulator: boolean): string[] {
   const curl = 'curl -H "Authorization: Bearer $TOKEN"';
   const repository = first ? `${apiUrl}/repos/${first.owner}/${first.name}` : `${apiUrl}/user/repos`;
   const query =
     "{ viewer { login repositories(first: 3, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { nameWithOwner } } } }";
+  const gh = `http_proxy=${apiUrl} GH_HOST=github.localhost GH_TOKEN=$TOKEN gh`;
   return [
     "Try:",
     `  TOKEN=$(node -p ${shellWord(`require(${JSON.stringify(file)}).token`)})`,
@@ -76,6 +79,7 @@ function examples({ apiUrl, repositories: [first] }: Instance, file: string, has
       ? `  ${curl} ${repository}/issues -d '{"title":"Hello from the mirror"}'`
       : `  ${curl} "${first ? `${repository}/pulls` : repository}"`,
     `  ${curl} ${apiUrl}/graphql -d '${JSON.stringify({ query })}'`,
+    `  ${gh} ${first ? `issue list -R ${first.owner}/${first.name}` : "repo list"}`,
   ];
 }
 

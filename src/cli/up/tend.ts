@@ -12,14 +12,13 @@ import { repeated } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
 import { followBackfills } from "../repositories/follow-backfills.ts";
 import { readInstance } from "../terminal/instance.ts";
-import { counted } from "../terminal/output.ts";
 import { enliven } from "./demonstration.ts";
-import { greeting } from "./greeting.ts";
+import { copied, greeting } from "./greeting.ts";
 import { Keeper, type Tending } from "./keeper.ts";
 
 /**
- * Sees to what an instance needs beside its processes: a token, selections, webhooks, its file. Then prints the
- * greeting, and keeps the webhooks and the file up to date until the signal aborts.
+ * Sees to what an instance needs beside its processes: a token, selections, webhooks, its file. Prints the
+ * greeting and the progress of the first copies, and keeps the webhooks and the file up to date until the signal aborts.
  */
 export async function tend(ctx: Context, tending: Tending): Promise<void> {
   const { demonstration } = tending;
@@ -34,6 +33,12 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
   if (demonstration) await enliven(demonstration);
   const kept = keeper.keep();
 
+  const { instance, webhookUrl } = keeper;
+  const file = instanceFile(ctx.config);
+  // The secrets are only in the file, because output may be collected.
+  tending.output.line(
+    greeting({ instance, file, hasSimulator: demonstration !== null, isReached: webhookUrl !== null }),
+  );
   try {
     await showBackfills(ctx, keeper, tending);
   } catch (error) {
@@ -43,35 +48,22 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
   await kept;
 }
 
-/** Shows the progress of the backfills, and at their end the greeting. */
-async function showBackfills(
-  ctx: Context,
-  keeper: Keeper,
-  { output, signal, apiUrl, demonstration }: Tending,
-): Promise<void> {
-  const before = await followed(ctx);
-  if (before.some(({ state }) => state === "backfilling")) {
-    output.line(
-      `Copying ${counted(before.length, "repository", "repositories")}; what is there already is served at ${apiUrl}`,
-    );
-    await followBackfills(ctx, output, { concerns: ({ state }) => state !== "gone", signal });
-  }
+/** Shows the progress of the backfills, and at their end what the mirror holds. */
+async function showBackfills(ctx: Context, keeper: Keeper, { output, signal, apiUrl }: Tending): Promise<void> {
+  if ((await followed(ctx)).some(({ state }) => state === "backfilling"))
+    await followBackfills(ctx, output, { concerns: ({ state }) => state !== "gone", view: "line", signal });
   if (signal.aborted) return;
   const repositories = await followed(ctx);
-  const file = instanceFile(ctx.config);
-  const { instance } = keeper;
-  const { webhookUrl, upstreamUrl } = instance;
-  // The secrets are only in the file, because output may be collected.
-  output.document({ event: "up", instanceFile: file, apiUrl, webhookUrl, upstreamUrl, repositories });
-  output.line(
-    greeting({
-      instance,
-      file,
-      repositories,
-      hasSimulator: demonstration !== null,
-      isReached: keeper.webhookUrl !== null,
-    }),
-  );
+  const { webhookUrl, upstreamUrl } = keeper.instance;
+  output.document({
+    event: "up",
+    instanceFile: instanceFile(ctx.config),
+    apiUrl,
+    webhookUrl,
+    upstreamUrl,
+    repositories,
+  });
+  output.line(copied(repositories));
 }
 
 async function followed(ctx: Context): Promise<RepositoryStatus[]> {
