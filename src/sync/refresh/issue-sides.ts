@@ -149,8 +149,9 @@ async function search(
   const rows = new Map(
     rowsOf(objectOf(answer.body).items).map(({ score: _, text_matches: __, ...row }) => [
       `${textOf(row.repository_url)}/${wholeOf(row.number)}`.toLowerCase(),
-      // A search does not say who closed an issue. Nobody closed an open one.
-      row.state === "open" ? { closed_by: null, ...row } : row,
+      // A search does not say who closed an issue, and one that is open again still shows that. Nobody closed what has not
+      // changed since it was made.
+      row.updated_at === row.created_at ? { closed_by: null, ...row } : row,
     ]),
   );
   return wanted.flatMap(({ mark }) => {
