@@ -7,7 +7,6 @@ import { type Output, plain, spanOf, styled, tableLines } from "./terminal/outpu
 
 export const auditLog: Command = {
   name: "audit-log",
-  summary: "who changed hooks and tokens, gave commands, signed in, or was refused (`audit` compares the mirror)",
   values: {
     since: { takes: "TIME", about: "only what was within this time, such as 1h" },
     actor: {

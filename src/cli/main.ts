@@ -14,26 +14,71 @@ import {
 } from "./terminal/command.ts";
 import { type OutputStreams, openOutput } from "./terminal/output.ts";
 
-/** The commands, in the order in which a new user needs them. Each is loaded only when it runs. */
-const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
-  init: async () => (await import("./init/init.ts")).init,
-  up: async () => (await import("./up/up.ts")).up,
-  add: async () => (await import("./repositories/add.ts")).add,
-  remove: async () => (await import("./repositories/remove.ts")).remove,
-  status: async () => (await import("./status.ts")).status,
-  quota: async () => (await import("./quota.ts")).quota,
-  backfill: async () => (await import("./repositories/backfill.ts")).backfill,
-  audit: async () => (await import("./repositories/audit.ts")).audit,
-  follow: async () => (await import("./follow/follow.ts")).follow,
-  deliveries: async () => (await import("./deliveries/deliveries.ts")).deliveries,
-  hooks: async () => (await import("./hooks/hooks.ts")).hooks,
-  app: async () => (await import("./app/app.ts")).app,
-  targets: async () => (await import("./targets/targets.ts")).targets,
-  token: async () => (await import("./token.ts")).token,
-  "audit-log": async () => (await import("./audit-log.ts")).auditLog,
-  writes: async () => (await import("./writes.ts")).writes,
-  migrate: async () => (await import("./up/migrate.ts")).migrate,
-  doctor: async () => (await import("./doctor/doctor.ts")).doctor,
+/**
+ * The commands, in the order in which a new user needs them, with a line for the list of them. Each is loaded only when
+ * it runs.
+ */
+const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<Command | CommandGroup> }>> = {
+  init: {
+    summary: "ask for what a real service needs, test each answer, and write .env",
+    load: async () => (await import("./init/init.ts")).init,
+  },
+  up: {
+    summary: "run everything: API, receiver, workers, scheduler (what `npm start` does)",
+    load: async () => (await import("./up/up.ts")).up,
+  },
+  add: { summary: "mirror more repositories", load: async () => (await import("./repositories/add.ts")).add },
+  remove: {
+    summary: "mirror repositories no longer",
+    load: async () => (await import("./repositories/remove.ts")).remove,
+  },
+  status: { summary: "show how the mirror stands", load: async () => (await import("./status.ts")).status },
+  quota: {
+    summary: "show what upstream's quota is spent on, and where it leads",
+    load: async () => (await import("./quota.ts")).quota,
+  },
+  backfill: {
+    summary: "queue and follow the first full copies",
+    load: async () => (await import("./repositories/backfill.ts")).backfill,
+  },
+  audit: {
+    summary: "compare repositories with upstream in full, and repair what differs",
+    load: async () => (await import("./repositories/audit.ts")).audit,
+  },
+  follow: {
+    summary: "print what happens, as it happens",
+    load: async () => (await import("./follow/follow.ts")).follow,
+  },
+  deliveries: {
+    summary: "look into the inbox of webhooks, and apply deliveries again",
+    load: async () => (await import("./deliveries/deliveries.ts")).deliveries,
+  },
+  hooks: {
+    summary: "register, list, check, rotate and remove the webhooks at upstream, or print a secret for one",
+    load: async () => (await import("./hooks/hooks.ts")).hooks,
+  },
+  app: { summary: "make a GitHub App to mirror with", load: async () => (await import("./app/app.ts")).app },
+  targets: {
+    summary: "send events on: add, list, check, enable, remove targets, see what they were sent, or send it again",
+    load: async () => (await import("./targets/targets.ts")).targets,
+  },
+  token: {
+    summary: "make, list and revoke tokens for callers of the API",
+    load: async () => (await import("./token.ts")).token,
+  },
+  "audit-log": {
+    summary: "who changed hooks and tokens, gave commands, signed in, or was refused (`audit` compares the mirror)",
+    load: async () => (await import("./audit-log.ts")).auditLog,
+  },
+  writes: { summary: "see who wrote what through the mirror", load: async () => (await import("./writes.ts")).writes },
+  migrate: {
+    summary: "bring the database to this version's schema, or say what is missing",
+    load: async () => (await import("./up/migrate.ts")).migrate,
+  },
+  doctor: {
+    summary: "examine everything that Tain needs, and say what to do",
+    load: async () => (await import("./doctor/doctor.ts")).doctor,
+  },
 };
 
 // Set instead of calling exit, which would lose what was written to a pipe.
@@ -56,7 +101,7 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, strea
   const [name, ...args] = argv;
   const { stdout } = streams;
   if (name === undefined || name === "--help" || name === "-h") {
-    stdout.write(await overview());
+    stdout.write(overview());
     return 0;
   }
   if (name === "--version") {
@@ -64,7 +109,7 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, strea
     return 0;
   }
   if (name === "help") return await runCommand(args[0] === undefined ? [] : [args[0], "--help"], env, streams);
-  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name]?.load : undefined;
   if (!load) {
     const kind = name.startsWith("-") ? "option" : "command";
     throw new UsageError(`There is no ${kind} ${name}; the commands are ${listOf(Object.keys(COMMANDS))}`);
@@ -123,8 +168,7 @@ async function noteCommand(
   }
 }
 
-async function overview(): Promise<string> {
-  const loaded = await Promise.all(Object.values(COMMANDS).map((load) => load()));
-  const lines = loaded.map(({ name, summary }) => `  ${name.padEnd(11)} ${summary}`);
+function overview(): string {
+  const lines = Object.entries(COMMANDS).map(([name, { summary }]) => `  ${name.padEnd(11)} ${summary}`);
   return `Usage: tain COMMAND [options]\n\n${lines.join("\n")}\n\ntain COMMAND --help says more. --version prints the version.\n`;
 }

@@ -10,7 +10,6 @@ import { grouped, type Output, plain, spanOf, styled, tableLines } from "./termi
 
 export const quota: Command = {
   name: "quota",
-  summary: "show what upstream's quota is spent on, and where it leads",
   values: { limit: LIMIT },
   about: `
 Shows what is left of each credential's quota, when it will be spent at the pace of the last

@@ -11,7 +11,6 @@ import { grouped, type Output, spanOf, styled, tableLines } from "./terminal/out
 
 export const status: Command = {
   name: "status",
-  summary: "show how the mirror stands",
   about: `
 Shows each repository with its state, how far its first copy is and how long it will take,
 when upstream last confirmed what is held, and what is wrong; the queues; and what upstream

@@ -15,12 +15,12 @@ import { findUser, findUserByLogin } from "../mirror/read/users.ts";
 import { fetchAndStoreViewer } from "../sync/following/viewer.ts";
 import { noteAct } from "../work/audit-log.ts";
 import { commandActor } from "./recorded.ts";
-import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./terminal/command.ts";
+import { type Action, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./terminal/command.ts";
 import { openInstance } from "./terminal/open-instance.ts";
 import { counted, type Output, spanOf, styled, tableLines } from "./terminal/output.ts";
 import { findMatches, readPatterns } from "./terminal/patterns.ts";
 
-const create: Command = {
+const create: Action = {
   name: "token create",
   summary: "make a token, and print it once",
   values: {
@@ -53,14 +53,14 @@ hooks:write it registers hooks here, which hear of everything that happens in it
   run: runCreate,
 };
 
-const list: Command = {
+const list: Action = {
   name: "token list",
   summary: "the tokens that were made, and when each was last used",
   about: "Lists the tokens by id. The tokens themselves are not kept, and cannot be shown again.",
   run: runList,
 };
 
-const revoke: Command = {
+const revoke: Action = {
   name: "token revoke",
   summary: "refuse tokens from now on",
   takes: "ID…",
@@ -74,7 +74,6 @@ revoked.`,
 
 export const token: CommandGroup = {
   name: "token",
-  summary: "make, list and revoke tokens for callers of the API",
   about: "Works on Tain's own tokens, which callers of its API show. Upstream's tokens are in UPSTREAM_TOKEN.",
   actions: { create, list, revoke },
 };

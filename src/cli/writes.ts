@@ -1,12 +1,12 @@
 import { type ListedWrite, listWrites } from "../api/record/writes.ts";
 import type { Context } from "../context.ts";
-import type { Command, CommandGroup, Given } from "./terminal/command.ts";
+import type { Action, CommandGroup, Given } from "./terminal/command.ts";
 import { LIMIT, readLimit, readSince } from "./terminal/listing.ts";
 import { openInstance } from "./terminal/open-instance.ts";
 import { type Output, plain, spanOf, styled, tableLines } from "./terminal/output.ts";
 import { readNames } from "./terminal/patterns.ts";
 
-const list: Command = {
+const list: Action = {
   name: "writes list",
   summary: "the newest writes: which caller wrote what, and what upstream answered",
   values: {
@@ -25,7 +25,6 @@ With --json each write also has the ids of the request, here and at upstream.`,
 
 export const writes: CommandGroup = {
   name: "writes",
-  summary: "see who wrote what through the mirror",
   about: "Works on the record of writes, kept for WRITE_RETENTION.",
   actions: { list },
 };

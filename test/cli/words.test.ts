@@ -48,7 +48,6 @@ test.each([
 
 const command: Command = {
   name: "remove",
-  summary: "",
   about: "",
   takes: "PATTERN…",
   flags: { purge: "" },

@@ -3,7 +3,6 @@ import { create } from "./create.ts";
 
 export const app: CommandGroup = {
   name: "app",
-  summary: "make a GitHub App to mirror with",
   about: `
 A GitHub App mirrors what it is installed on, has a quota for each installation, and one webhook
 for everything. It takes the place of a token (UPSTREAM_TOKEN), or stands beside tokens.`,

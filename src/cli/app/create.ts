@@ -5,7 +5,7 @@ import { rootReasonOf } from "../../failure.ts";
 import { convertManifest, type NewApp } from "../../upstream/credentials/app-manifest.ts";
 import { pagesOf } from "../../upstream/protocol/address.ts";
 import { readSettingsFile, withSettings, writePrivately } from "../init/settings-file.ts";
-import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { type Action, CommandError, type Given, UsageError } from "../terminal/command.ts";
 import { leavingSignal } from "../terminal/leaving.ts";
 import type { Output } from "../terminal/output.ts";
 import { START, typed } from "../terminal/typed.ts";
@@ -16,7 +16,7 @@ const DEFAULT_UPSTREAM = "https://api.github.com";
 /** Upstream keeps a code for an hour. */
 const CODE_LASTS_MS = 3_600_000;
 
-export const create: Command = {
+export const create: Action = {
   name: "app create",
   summary: "make an App with the right permissions, events and webhook, by one click on a page",
   about: `

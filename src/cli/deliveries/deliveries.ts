@@ -6,14 +6,14 @@ import {
   loadPayload,
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
-import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../terminal/command.ts";
+import { type Action, type CommandGroup, type Given, listOf, UsageError } from "../terminal/command.ts";
 import { LIMIT, readLimit, readSince } from "../terminal/listing.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
 import { replay } from "./replay.ts";
 import { deliveriesTable, detailsOf, unknownDelivery } from "./text.ts";
 
-const list: Command = {
+const list: Action = {
   name: "deliveries list",
   summary: "the newest deliveries and what became of them",
   values: {
@@ -27,7 +27,7 @@ const list: Command = {
   run: runList,
 };
 
-const show: Command = {
+const show: Action = {
   name: "deliveries show",
   summary: "all that is known of a delivery",
   takes: "GUID|ID",
@@ -40,7 +40,6 @@ id. The payload, which may hold what is private, is printed only when it is aske
 
 export const deliveries: CommandGroup = {
   name: "deliveries",
-  summary: "look into the inbox of webhooks, and apply deliveries again",
   about: `
 Works on the inbox: every delivery that upstream was told is safe, kept for DELIVERY_RETENTION
 once it is settled. What still waits in Redis because Postgres was away is not in it yet.`,

@@ -9,7 +9,7 @@ import {
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { Waits } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
-import { type Command, type Given, UsageError } from "../terminal/command.ts";
+import { type Action, type Given, UsageError } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { counted, grouped, type Output, spanOf } from "../terminal/output.ts";
 import { START } from "../terminal/typed.ts";
@@ -19,7 +19,7 @@ const REPLAYED_AT_ONCE = 500;
 /** The most deliveries that are listed. More are only counted. */
 const LISTED_DELIVERIES = 50;
 
-export const replay: Command = {
+export const replay: Action = {
   name: "deliveries replay",
   summary: "apply deliveries once more",
   takes: "GUID|ID…",

@@ -20,7 +20,6 @@ const WEB_MS = 5_000;
 
 export const doctor: Command = {
   name: "doctor",
-  summary: "examine everything that Tain needs, and say what to do",
   about: `
 Examines Postgres, Redis, upstream with each of our tokens (by fingerprint), which repositories a
 token does not see, a GitHub App with its permissions and installations, the webhooks of the first

@@ -10,7 +10,6 @@ import { endReason, eventLine, type FeedLine } from "./lines.ts";
 
 export const follow: Command = {
   name: "follow",
-  summary: "print what happens, as it happens",
   takes: "[owner/name…]",
   values: {
     event: { takes: "NAMES", about: "only these events, such as issues,pull_request" },

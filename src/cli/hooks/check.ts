@@ -3,7 +3,7 @@ import { arrivedFrom } from "../../inbox/arrivals.ts";
 import { wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
-import type { Command, Given } from "../terminal/command.ts";
+import type { Action, Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { type Output, styled } from "../terminal/output.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
@@ -12,7 +12,7 @@ import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { findHooked } from "./own-secret.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
 
-export const check: Command = {
+export const check: Action = {
   name: "hooks check",
   summary: "say in words what is wrong with our hooks, and what to do",
   takes: "[app|owner/name…]",

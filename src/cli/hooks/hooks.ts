@@ -8,7 +8,6 @@ import { secret } from "./secret.ts";
 
 export const hooks: CommandGroup = {
   name: "hooks",
-  summary: "register, list, check, rotate and remove the webhooks at upstream, or print a secret for one",
   about: `
 Works on the repositories' webhooks at upstream. They send to PUBLIC_URL/webhooks, each signed with
 a secret of its own that is made of the first WEBHOOK_SECRET; where neither is set, to the instance

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { type HookAtUpstream, listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
-import type { Command, Given } from "../terminal/command.ts";
+import type { Action, Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { type Output, styled, tableLines } from "../terminal/output.ts";
 import { examineApp } from "./app-diagnosis.ts";
@@ -9,7 +9,7 @@ import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { findHooked } from "./own-secret.ts";
 import { orRefusal, reachableAddress } from "./repository-hooks.ts";
 
-export const list: Command = {
+export const list: Action = {
   name: "hooks list",
   summary: "the hooks that upstream has, ours and others'",
   takes: "[app|owner/name…]",

@@ -3,7 +3,7 @@ import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/foll
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { RETRIES } from "../../waits/retries.ts";
-import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { type Action, CommandError, type Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { type Output, spanOf, styled } from "../terminal/output.ts";
 import { findMatches } from "../terminal/patterns.ts";
@@ -14,7 +14,7 @@ import { findHooked, ownSecret } from "./own-secret.ts";
 import { type HookProof, proveAppHook, provePing } from "./proof.ts";
 import { needAddress } from "./repository-hooks.ts";
 
-export const register: Command = {
+export const register: Action = {
   name: "hooks register",
   summary: "make or mend our hooks, and prove by a ping that deliveries arrive",
   takes: "[app|owner/name…]",

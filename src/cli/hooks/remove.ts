@@ -1,6 +1,6 @@
 import { forgetSubscription } from "../../sync/following/hook-subscriptions.ts";
 import { deleteRepositoryHook, listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
-import { type Command, type Given, UsageError } from "../terminal/command.ts";
+import { type Action, type Given, UsageError } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
 import { findMatches, readNames } from "../terminal/patterns.ts";
@@ -8,7 +8,7 @@ import { APP_WORD, findHookNames } from "./hook-names.ts";
 import { findHooked } from "./own-secret.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
 
-export const remove: Command = {
+export const remove: Action = {
   name: "hooks remove",
   summary: "delete our hooks at upstream",
   takes: "owner/name…",

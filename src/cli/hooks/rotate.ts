@@ -9,7 +9,7 @@ import { placeSubscribed, wantedEvents } from "../../sync/following/hook-subscri
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
 import { listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
-import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { type Action, CommandError, type Given } from "../terminal/command.ts";
 import { newSecret } from "../terminal/instance.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { type Output, styled } from "../terminal/output.ts";
@@ -20,7 +20,7 @@ import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
 import { needAddress } from "./repository-hooks.ts";
 
-export const rotate: Command = {
+export const rotate: Action = {
   name: "hooks rotate",
   summary: "change the secret of our hooks without losing a delivery",
   takes: "[app|owner/name…]",

@@ -1,4 +1,4 @@
-import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { type Action, CommandError, type Given, UsageError } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
 import { readPatterns } from "../terminal/patterns.ts";
@@ -6,7 +6,7 @@ import { APP_WORD } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { NO_SECRET } from "./repository-hooks.ts";
 
-export const secret: Command = {
+export const secret: Action = {
   name: "hooks secret",
   summary: "print the secret for a hook that somebody makes by hand",
   takes: "app|owner/name|'owner/*'",

@@ -23,7 +23,6 @@ import { upstreamAddressFinding } from "./upstream-address.ts";
 
 export const init: Command = {
   name: "init",
-  summary: "ask for what a real service needs, test each answer, and write .env",
   about: `
 Asks for upstream's address and a token, for what to mirror, for Postgres, Redis and the public
 address, and tests each answer at once. Makes the secrets. Then writes it all to .env, which only

@@ -15,7 +15,6 @@ import { findMatches, readPatterns } from "../terminal/patterns.ts";
 
 export const add: Command = {
   name: "add",
-  summary: "mirror more repositories",
   takes: "PATTERN…",
   about: `
 Adds what to mirror: \`owner/name\`, or \`'owner/*'\` for all repositories of an owner, also

@@ -15,7 +15,6 @@ import { driftText, listNewest } from "./audit-list.ts";
 
 export const audit: Command = {
   name: "audit",
-  summary: "compare repositories with upstream in full, and repair what differs",
   takes: "owner/name…",
   flags: {
     repair: "put right what is found; without it nothing is changed",

@@ -13,7 +13,6 @@ import { followBackfills } from "./follow-backfills.ts";
 
 export const backfill: Command = {
   name: "backfill",
-  summary: "queue and follow the first full copies",
   takes: "[owner/name…]",
   flags: {
     again: "copy repositories that are live once more, page by page",

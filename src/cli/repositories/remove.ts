@@ -8,7 +8,6 @@ import { readPatterns } from "../terminal/patterns.ts";
 
 export const remove: Command = {
   name: "remove",
-  summary: "mirror repositories no longer",
   takes: "PATTERN…",
   flags: { purge: "delete what was copied, too" },
   about: `

@@ -4,13 +4,13 @@ import { wantsChanged } from "../../events/log.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
-import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { type Action, CommandError, type Given, UsageError } from "../terminal/command.ts";
 import { newSecret } from "../terminal/instance.ts";
 import { type OpenedInstance, openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
 import { findMatches, readPatterns } from "../terminal/patterns.ts";
 
-export const add: Command = {
+export const add: Action = {
   name: "targets add",
   summary: "send events to an address",
   takes: "URL",

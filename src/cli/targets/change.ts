@@ -1,12 +1,12 @@
 import { askForRedelivery } from "../../events/asks.ts";
 import { wakeTargets, wantsChanged } from "../../events/log.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
-import { type Command, CommandError, type Given } from "../terminal/command.ts";
+import { type Action, CommandError, type Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
 import { missing, readIds } from "./ids.ts";
 
-export const enable: Command = {
+export const enable: Action = {
   name: "targets enable",
   summary: "send to a disabled target again, from where it stopped",
   takes: "ID",
@@ -24,7 +24,7 @@ since, in order. Deliveries are kept for it for DELIVERY_RETENTION from when it 
   },
 };
 
-export const remove: Command = {
+export const remove: Action = {
   name: "targets remove",
   summary: "send no more events to a target, and forget it",
   takes: "ID",
@@ -40,7 +40,7 @@ export const remove: Command = {
   },
 };
 
-export const resend: Command = {
+export const resend: Action = {
   name: "targets resend",
   summary: "make a request of a target once more, with the same GUID",
   takes: "ID DELIVERY",

@@ -1,12 +1,12 @@
 import { listSent, type Sent } from "../../events/sent.ts";
 import { findTarget } from "../../events/target.ts";
-import type { Command, Given } from "../terminal/command.ts";
+import type { Action, Given } from "../terminal/command.ts";
 import { LIMIT, readLimit } from "../terminal/listing.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { type Output, plain, spanOf, styled, tableLines } from "../terminal/output.ts";
 import { missing, readIds } from "./ids.ts";
 
-export const deliveries: Command = {
+export const deliveries: Action = {
   name: "targets deliveries",
   summary: "the newest requests that were made of a target, and what came of them",
   takes: "ID",

@@ -1,9 +1,9 @@
 import { findListedTargets, type ListedTarget } from "../../events/listed-targets.ts";
-import type { Command, Given } from "../terminal/command.ts";
+import type { Action, Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { counted, type Output, plain, spanOf, styled, tableLines } from "../terminal/output.ts";
 
-export const list: Command = {
+export const list: Action = {
   name: "targets list",
   summary: "where events are sent, and what came of the last request",
   about: `
@@ -13,7 +13,7 @@ is paused when that token may register hooks there no more. WAITS says for how l
   run: runList,
 };
 
-export const check: Command = {
+export const check: Action = {
   name: "targets check",
   summary: "what is wrong with targets, in words",
   about: `

@@ -1,9 +1,9 @@
 import { resealSecrets } from "../../events/target.ts";
-import type { Command, Given } from "../terminal/command.ts";
+import type { Action, Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { counted, type Output } from "../terminal/output.ts";
 
-export const reseal: Command = {
+export const reseal: Action = {
   name: "targets reseal",
   summary: "encrypt the targets' secrets anew, with the first ENCRYPTION_KEY",
   about: `

@@ -7,7 +7,6 @@ import { reseal } from "./reseal.ts";
 
 export const targets: CommandGroup = {
   name: "targets",
-  summary: "send events on: add, list, check, enable, remove targets, see what they were sent, or send it again",
   about: `
 Works on targets: the addresses that Tain sends events to, each after the mirror shows what it
 tells. Callers register theirs by the hooks API; those that have no API of their own are added here.`,

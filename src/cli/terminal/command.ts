@@ -5,8 +5,6 @@ import type { Output, OutputStreams } from "./output.ts";
 /** One subcommand of `tain`. */
 export interface Command {
   name: string;
-  /** One line, for the list of commands. */
-  summary: string;
   /** The help below the usage line, wrapped by hand. */
   about: string;
   /** The arguments in the usage line, such as `PATTERN…`. Absent: the command takes none. */
@@ -19,13 +17,18 @@ export interface Command {
   run(given: Given, output: Output): Promise<number>;
 }
 
+/** A command of a group. */
+export interface Action extends Command {
+  /** One line, for the help of the group. */
+  summary: string;
+}
+
 /** A subcommand that does several things, each named by a word of its own: `tain deliveries list`. */
 export interface CommandGroup {
   name: string;
-  summary: string;
   about: string;
   /** The actions, by their word. The name of each action contains both words. */
-  actions: Record<string, Command>;
+  actions: Record<string, Action>;
 }
 
 /** What was written after the command's name. */

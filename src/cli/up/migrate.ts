@@ -8,7 +8,6 @@ import type { Output } from "../terminal/output.ts";
 
 export const migrate: Command = {
   name: "migrate",
-  summary: "bring the database to this version's schema, or say what is missing",
   flags: { plan: "change nothing; name the missing migrations, and the versions that go on beside them" },
   about: `
 Works on DATABASE_DIRECT_URL or DATABASE_URL, or on the database of the instance that runs here. Processes of the versions that it

@@ -12,7 +12,6 @@ import { ProcessTree, STOP_SHARES } from "./process-tree.ts";
 
 export const up: Command = {
   name: "up",
-  summary: "run everything: API, receiver, workers, scheduler (what `npm start` does)",
   about: `
 Runs the API with the webhook receiver, the workers and the scheduler, each as a process
 of its own, and mirrors what REPOSITORIES and \`tain add\` name at UPSTREAM_URL.
