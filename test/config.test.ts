@@ -154,6 +154,8 @@ describe("a value that cannot be right says what would be", () => {
     ["REDIS_PREFIX", "tain", "hash tag"],
     ["REPOSITORIES", "octo/demo octo/other", "neither owner/name nor owner/*"],
     ["REPOSITORIES", "*/*", "neither owner/name nor owner/*"],
+    ["REPOSITORIES", "octo/*,!octo/*", "neither owner/name nor owner/* nor !owner/name: !octo/*"],
+    ["REPOSITORIES", "octo/*,octo/demo,!Octo/Demo", "names octo/demo and excepts it: leave one of the two"],
     ["LOG_LEVEL", "INFO", "not one of silent, fatal, error, warn, info, debug, trace"],
     ["OPERATOR_TOKEN", "fifteen-letters", "at least 16 characters"],
     ["WEBHOOK_SECRET", "fifteen-letters", "at least 16 characters"],

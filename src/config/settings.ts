@@ -14,7 +14,6 @@ import {
   oneOf,
   parts,
   path,
-  patterns,
   port,
   prefix,
   proxies,
@@ -22,6 +21,7 @@ import {
   size,
   span,
   timeout,
+  trackedPatterns,
   urlOf,
   urlsOf,
   word,
@@ -187,10 +187,10 @@ export const SETTINGS = {
   },
   repositories: {
     name: "REPOSITORIES",
-    read: patterns,
+    read: trackedPatterns,
     default: "",
     about:
-      "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time. With a GitHub App, empty mirrors everything it is installed on.",
+      "What to mirror: `owner/name` or `owner/*`, comma separated; `!owner/name` is excepted. `tain add` does the same at run time. With a GitHub App, empty mirrors everything it is installed on.",
   },
   webhookSecrets: {
     name: "WEBHOOK_SECRET",

@@ -221,12 +221,21 @@ export function prefix(text: string): string {
   return text;
 }
 
-/** Patterns that choose repositories, in lower case, because upstream ignores case. */
-export function patterns(text: string): string[] {
-  const parts = separated(text);
+/** What to mirror, in lower case, because upstream ignores case: patterns, and exceptions from them. */
+export function trackedPatterns(text: string): string[] {
+  const parts = separated(text).map((part) => part.toLowerCase());
   for (const part of parts)
-    if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
-  return [...new Set(parts.map((part) => part.toLowerCase()))];
+    if (!isPattern(part) && exceptionIn(part) === null)
+      throw new Error(`holds what is neither owner/name nor owner/* nor !owner/name: ${part}`);
+  const both = parts.find((part) => parts.includes(`!${part}`));
+  if (both !== undefined) throw new Error(`names ${both} and excepts it: leave one of the two`);
+  return [...new Set(parts)];
+}
+
+/** The name that `!owner/name` excepts from `owner/*`. Null: it is no exception. Pure. */
+export function exceptionIn(pattern: string): string | null {
+  const [, name = ""] = /^!(.+)$/.exec(pattern) ?? [];
+  return isPattern(name) && !name.endsWith("/*") ? name : null;
 }
 
 export function isPattern(text: string): boolean {

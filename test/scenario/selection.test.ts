@@ -75,6 +75,27 @@ test("a repository that is removed stays away although owner/* is selected, and 
   expect((await states(world))[world.first]).toBe("live");
 });
 
+test("an exception from owner/* is never asked for by itself, stops what is mirrored, and ends when it is taken back or the name is added", async () => {
+  await using world = await open();
+  const [owner] = world.first.split("/");
+  const excepted = `!${world.first.toUpperCase()}`;
+  await addSelections(world.ctx, [`${owner}/*`, excepted]);
+  await resolveSelections(world.ctx);
+  const others = Object.keys(await states(world));
+  expect(others.length).toBeGreaterThan(0);
+  expect(others).not.toContain(world.first);
+  expect(await world.ctx.db.count(sql`select from problems where task = 'select'`)).toBe(0);
+  await world.mirror(world.first);
+  expect((await states(world))[world.first]).toBe("live");
+  await addSelections(world.ctx, [excepted]);
+  await resolveSelections(world.ctx);
+  expect((await states(world))[world.first]).toBe("gone");
+  expect((await world.get(`/repos/${world.first}`)).status).toBe(404);
+  expect(await removeSelection(world.ctx, excepted, { purge: false })).toEqual([]);
+  await resolveSelections(world.ctx);
+  expect(["backfilling", "live"]).toContain((await states(world))[world.first]);
+});
+
 test("owner/* that is removed and added again brings its repositories back", async () => {
   await using world = await open();
   const [owner] = world.first.split("/");

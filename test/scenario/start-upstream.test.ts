@@ -214,7 +214,7 @@ check(
     expect(refused).toEqual({
       code: 1,
       stdout: "",
-      stderr: `tain: ${names[0]?.toLowerCase()} is mirrored because of ${all}: remove '${all}', and add the ones to keep by name. Nothing was removed\n`,
+      stderr: `tain: ${names[0]?.toLowerCase()} is mirrored because of ${all}: except it by \`npm run tain -- add '!${names[0]?.toLowerCase()}'\`. Nothing was removed\n`,
     });
     expect((await tain.status()).repositories.find((each) => each.name === name())?.state).toBe("live");
   },

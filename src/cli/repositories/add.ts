@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import type { MirrorPart } from "../../config/parts.ts";
-import { parts } from "../../config/values.ts";
+import { exceptionIn, parts } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../../failure.ts";
 import { problems } from "../../schema.ts";
@@ -8,17 +8,17 @@ import { selectParts } from "../../sync/following/parts.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
 import { reachableAddress, registerHook } from "../hooks/repository-hooks.ts";
-import { type Command, type Given, UsageError } from "../terminal/command.ts";
+import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import { type Output, styled, tableLines } from "../terminal/output.ts";
-import { findMatches, readPatterns } from "../terminal/patterns.ts";
+import { findMatches, readTracked } from "../terminal/patterns.ts";
 
 export const add: Command = {
   name: "add",
   takes: "PATTERN…",
   about: `
 Adds what to mirror: \`owner/name\`, or \`'owner/*'\` for all repositories of an owner, also
-those to come. Each is looked up at upstream at once, also when it failed just now, and its first
+those to come, and \`'!owner/name'\` for one that is excepted from those. Each is looked up at upstream at once, also when it failed just now, and its first
 copy is queued; its
 webhook is registered where upstream can reach us (PUBLIC_URL). What cannot be found is
 kept as a selection and tried again; the exit code is 1 then. \`tain backfill\` follows the copies.`,
@@ -41,10 +41,11 @@ interface Added {
 }
 
 async function runAdd({ words, values, env, resources, within }: Given, output: Output): Promise<number> {
-  const patterns = readPatterns("add", words);
+  const patterns = readTracked("add", words);
   const selectedParts = readParts(values.get("mirror"));
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
+  refuseContrary(ctx.config.repositories, patterns);
   await addSelections(ctx, patterns);
   if (selectedParts) for (const pattern of patterns) await selectParts(ctx, pattern, selectedParts);
   await tryAgain(ctx.db, { task: "select", keys: patterns });
@@ -54,8 +55,12 @@ async function runAdd({ words, values, env, resources, within }: Given, output: 
   const webhookUrl = await reachableAddress(opened);
 
   const added: Added[] = [];
-  for (const pattern of patterns) added.push(...(await reportOn(ctx, pattern, webhookUrl)));
-  output.document({ added });
+  const excepted = patterns.flatMap((pattern) => exceptionIn(pattern) ?? []);
+  const covered = patterns.filter((pattern) => exceptionIn(pattern) === null);
+  for (const pattern of covered) added.push(...(await reportOn(ctx, pattern, webhookUrl)));
+  output.document({ added, excepted });
+  for (const name of excepted) output.line(`${name}: is not mirrored, whatever covers it; what was copied is kept`);
+  if (added.length === 0) return 0;
   const rows = added.map(({ repository, pattern, id, state, webhook, problem }) => [
     repository ?? pattern,
     id === null ? "-" : String(id),
@@ -65,6 +70,15 @@ async function runAdd({ words, values, env, resources, within }: Given, output: 
   ]);
   output.line(tableLines(["REPOSITORY", "ID", "STATE", "WEBHOOK", "PROBLEM"], rows));
   return added.every(({ repository }) => repository !== null) ? 0 : 1;
+}
+
+/** REPOSITORIES is read every minute, so what it says in the other direction would win. @throws CommandError */
+function refuseContrary(configured: readonly string[], patterns: readonly string[]): void {
+  for (const pattern of patterns) {
+    const contrary = exceptionIn(pattern) ?? `!${pattern}`;
+    if (configured.includes(contrary))
+      throw new CommandError(`REPOSITORIES has ${contrary}: take it out there first. Nothing was added`);
+  }
 }
 
 /** Null: the option is absent. @throws UsageError */

@@ -1,10 +1,12 @@
+import { exceptionIn } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { selections } from "../../schema.ts";
 import { removeSelection } from "../../sync/following/removal.ts";
 import { type Command, CommandError, type Given } from "../terminal/command.ts";
 import { openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
-import { readPatterns } from "../terminal/patterns.ts";
+import { readTracked } from "../terminal/patterns.ts";
+import { typed } from "../terminal/typed.ts";
 
 export const remove: Command = {
   name: "remove",
@@ -14,7 +16,8 @@ export const remove: Command = {
 Stops mirroring what the patterns name: \`owner/name\`, or \`'owner/*'\`. What was copied is
 kept in the database, though served no more, and \`tain add\` brings it back; --purge
 deletes it. The webhook at upstream stays, and what it still sends is ignored: \`tain hooks
-remove\` deletes it.`,
+remove\` deletes it. One repository of \`'owner/*'\` is excepted by \`tain add '!owner/name'\`;
+\`tain remove '!owner/name'\` ends that.`,
   run: runRemove,
 };
 
@@ -29,7 +32,7 @@ interface Removed {
 }
 
 async function runRemove({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
-  const patterns = readPatterns("remove", words);
+  const patterns = readTracked("remove", words);
   const purge = flags.has("purge");
   const { ctx } = await openInstance(env, resources, within);
   await refuseCovered(ctx, patterns);
@@ -50,7 +53,12 @@ async function runRemove({ words, flags, env, resources, within }: Given, output
         `${repository}: ${purge ? "removed, and what was copied is deleted" : "removed; what was copied is kept (--purge deletes it)"}`,
       );
     }
-    if (repositories.length === 0 && wasWished) output.line(`${pattern}: removed; nothing had been copied`);
+    if (repositories.length === 0 && wasWished)
+      output.line(
+        exceptionIn(pattern) === null
+          ? `${pattern}: removed; nothing had been copied`
+          : `${pattern}: no exception any more; what covers the repository brings it back within a minute`,
+      );
     if (repositories.length === 0 && !wasWished)
       output.note(`tain: ${pattern} is not mirrored: \`tain status\` lists what is`);
     if (warning !== null) output.note(`tain: ${warning}`);
@@ -65,7 +73,7 @@ async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise
     const all = `${pattern.split("/")[0]}/*`;
     if (pattern === all || !selected.includes(all) || patterns.includes(all)) continue;
     throw new CommandError(
-      `${pattern} is mirrored because of ${all}: remove '${all}', and add the ones to keep by name. Nothing was removed`,
+      `${pattern} is mirrored because of ${all}: except it by \`${typed(`add '!${pattern}'`)}\`. Nothing was removed`,
     );
   }
 }

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
-import { isPattern } from "../../config/values.ts";
+import { exceptionIn, isPattern } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { formerNames, repositories, repositorySyncs } from "../../schema.ts";
 import { UsageError } from "./command.ts";
@@ -12,6 +12,13 @@ export function readPatterns(command: string, words: readonly string[]): string[
     throw new UsageError(`tain ${command} needs to know what: owner/name, or owner/* in quotes for all of an owner's`);
   for (const word of words)
     if (!isPattern(word)) throw new UsageError(`${word} is neither owner/name nor owner/*${hintOf(word)}`);
+  return [...new Set(words.map((word) => word.toLowerCase()))];
+}
+
+/** Same, but for what is mirrored, from which `!owner/name` is excepted. */
+export function readTracked(command: string, words: readonly string[]): string[] {
+  const plain = words.map((word) => (exceptionIn(word) === null ? word : word.slice(1)));
+  readPatterns(command, plain);
   return [...new Set(words.map((word) => word.toLowerCase()))];
 }
 

@@ -22,13 +22,14 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
   const { id: repositoryId, fullName } = requireRepository(representation);
   const isNew = await ctx.db.transaction(async (tx) => {
     if (reason !== "installed" && !(await holdSelection(tx, reason.pattern))) return false;
+    const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
+    if (!isNamed && (await isExcepted(tx, fullName))) return false;
     const at = { api: ctx.config.upstreamUrl, seenAt, read: true };
     // Until now others' webhooks may have shown anything of it.
     await mergeObserved(
       tx,
       overruling(observe("repository", representation, at), ({ key }) => key === repositoryId),
     );
-    const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
     const isNew = await moveToBackfill(tx, repositoryId, { isNamed, selectedAt: ctx.clock.now() });
     const former = await yieldName(tx, { id: repositoryId, fullName });
     const askedAt = ctx.clock.now();
@@ -52,6 +53,10 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
 /** Whether the selection still exists. The lock on its row makes a removal wait for the end of the transaction. */
 async function holdSelection(tx: Transaction, pattern: string): Promise<boolean> {
   return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
+}
+
+async function isExcepted(tx: Transaction, fullName: string): Promise<boolean> {
+  return (await tx.count(sql`select from selections where pattern = '!' || folded(${fullName}) for key share`)) > 0;
 }
 
 /** How many backfills of the account's repositories are under way or wait, this one included. */

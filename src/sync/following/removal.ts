@@ -1,17 +1,19 @@
 import { and, eq, like } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
-import type { Database } from "../../../db/database.ts";
+import type { Database, Transaction } from "../../../db/database.ts";
 import { columnsOf } from "../../../db/schema/columns.ts";
 import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
+import { exceptionIn } from "../../config/values.ts";
 import * as schema from "../../schema.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { forgetProblems } from "../problems/problems.ts";
-import { remove } from "./state.ts";
+import { forgetRemovals, remove } from "./state.ts";
 
 /**
  * Deletes a selection and stops mirroring the repositories that it names. Their rows are kept but no longer served;
- * `purge` deletes them in batches. Returns the repositories' full names. Empty: nothing of that name is mirrored.
+ * `purge` deletes them in batches. Returns the repositories' full names. Empty: nothing of that name is mirrored. Without
+ * an exception, `owner/*` brings the repository back.
  */
 export async function removeSelection(
   { db }: { db: Database },
@@ -19,6 +21,11 @@ export async function removeSelection(
   { purge }: { purge: boolean },
 ): Promise<string[]> {
   const name = pattern.toLowerCase();
+  const excepted = exceptionIn(name);
+  if (excepted !== null) {
+    await db.transaction((tx) => endException(tx, excepted));
+    return [];
+  }
   const names = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
   const removed = await db.transaction(async (tx) => {
     // The selection is deleted first. So the query below also finds a repository that is just being begun for it: see
@@ -37,6 +44,14 @@ export async function removeSelection(
   });
   if (purge) for (const { id } of removed) await purgeRepository(db, id);
   return removed.map(({ fullName }) => fullName);
+}
+
+async function endException(tx: Transaction, fullName: string): Promise<void> {
+  await tx.delete(schema.selections).where(eq(schema.selections.pattern, `!${fullName}`));
+  await forgetRemovals(tx, escapeLike(fullName));
+  // The owner's list is asked for unconditionally once more: on an unchanged one the repository would not be seen.
+  const all = `${fullName.split("/")[0]}/*`;
+  await tx.update(schema.selections).set({ resolvedAt: null }).where(eq(schema.selections.pattern, all));
 }
 
 /** Of a repository that is purged these rows stay: what was heard, told and done, and where the repository is found. */

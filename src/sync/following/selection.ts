@@ -1,6 +1,8 @@
 import { eq } from "drizzle-orm";
+import type { Transaction } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
+import { exceptionIn } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
@@ -15,11 +17,12 @@ import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
 import { type Beginning, followInstallations } from "./installations.ts";
 import { settleParts } from "./parts.ts";
-import { forgetRemovals } from "./state.ts";
+import { forgetRemovals, remove } from "./state.ts";
 
 /**
  * Adds selections of what to mirror: `owner/name` or `owner/*`. An existing selection stays as it is. A new `owner/*`
- * also brings back repositories that were removed here one by one.
+ * also brings back repositories that were removed here one by one. `!owner/name` is an exception: that repository is not
+ * mirrored, whatever covers it, until it is named again.
  */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
   for (const selection of patterns) {
@@ -28,10 +31,24 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
       const added = await tx.count(
         sql`insert into selections (pattern, added_at) values (${pattern}, ${ctx.clock.now()}) on conflict do nothing`,
       );
-      if (added === 0 || !pattern.endsWith("/*")) return;
-      await forgetRemovals(tx, `${escapeLike(pattern.slice(0, -1))}%`);
+      if (added === 0) return;
+      const excepted = exceptionIn(pattern);
+      if (excepted !== null) await stopMirroring(tx, excepted);
+      else if (pattern.endsWith("/*")) await forgetRemovals(tx, `${escapeLike(pattern.slice(0, -1))}%`);
+      else await tx.delete(selections).where(eq(selections.pattern, `!${pattern}`));
     });
   }
+}
+
+/** Of an exception: its repository is no longer named, and no longer mirrored. */
+async function stopMirroring(tx: Transaction, fullName: string): Promise<void> {
+  await tx.delete(selections).where(eq(selections.pattern, fullName));
+  const rows = await tx.query<{ id: number }>(sql`
+    select r.id::float8 as id from repositories r join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
+      where folded(r.full_name) = ${fullName}`);
+  const ids = rows.map(({ id }) => id);
+  await remove(tx, ids);
+  tx.touch(ids);
 }
 
 /** A row of `selections`. */
@@ -62,6 +79,7 @@ export async function resolveSelections(ctx: Context, signal?: AbortSignal): Pro
       isResolved: sql<boolean>`${selections.resolvedAt} is not null`,
     })
     .from(selections)
+    .where(sql`${selections.pattern} not like '!%'`)
     .orderBy(selections.addedAt, selections.pattern);
   const patterns = selected.map(({ pattern }) => pattern);
   const followed = await followedAmong(ctx, patterns);
@@ -117,6 +135,7 @@ async function mirrorInstalled(ctx: Context, signal: AbortSignal | undefined): P
   const beginning: Beginning = {
     isWanted: (fullName) => {
       const name = fullName.toLowerCase();
+      if (patterns.has(`!${name}`)) return false;
       return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
     },
     begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, "installed"),
