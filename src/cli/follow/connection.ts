@@ -2,7 +2,7 @@ import { rootReasonOf } from "../../failure.ts";
 import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { VERSION } from "../../version.ts";
 import { CommandError } from "../terminal/command.ts";
-import { type FeedLine, readLine } from "./lines.ts";
+import { type FeedLine, linesOf } from "./lines.ts";
 
 /** The time after which a silent connection counts as broken: the server sends a sign of life three times in it. */
 const STREAM_SILENT_MS = 45_000;
@@ -41,15 +41,7 @@ export async function* connect(
       signal: AbortSignal.any([leaving, silent.signal]),
     });
     if (!answer.ok) return await feedRefusal(answer);
-    let text = "";
-    for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      watch.refresh();
-      text += part;
-      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-        yield readLine(text.slice(0, end));
-        text = text.slice(end + 1);
-      }
-    }
+    yield* linesOf(answer, () => watch.refresh());
     return { reason: "the connection was closed", afterMs: null };
   } catch (error) {
     if (error instanceof CommandError || leaving.aborted) throw error;

@@ -2,7 +2,7 @@ import { codeOf } from "../../failure.ts";
 import { Waits } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
 import { type Command, CommandError, type Given, UsageError } from "../terminal/command.ts";
-import { readInstance } from "../terminal/instance.ts";
+import { MIRROR_URL, mirrorAddress, requiredToken } from "../terminal/mirror-address.ts";
 import { type Output, spanOf } from "../terminal/output.ts";
 import { readNames } from "../terminal/patterns.ts";
 import { connect, type FeedAddress, type Interrupted } from "./connection.ts";
@@ -15,7 +15,7 @@ export const follow: Command = {
     event: { takes: "NAMES", about: "only these events, such as issues,pull_request" },
     action: { takes: "NAMES", about: "only these actions, such as opened,closed" },
     since: { takes: "ID", about: "go on behind this event" },
-    url: { takes: "URL", about: "another mirror than the one that runs here; TAIN_TOKEN is shown to it" },
+    ...MIRROR_URL,
   },
   about: `
 Follows the feed of events: a line for each, once the mirror shows it. It comes back by itself when
@@ -96,17 +96,8 @@ async function readFeed(
   const query = new URLSearchParams();
   for (const name of words.length > 0 ? readNames(words) : []) query.append("repository", name);
   for (const name of ["event", "action"]) if (values.has(name)) query.append(name, values.get(name) ?? "");
-  const other = values.get("url");
-  if (other !== undefined) {
-    if (!URL.canParse(other)) throw new UsageError(`--url ${other} is no address`);
-    if (!env.TAIN_TOKEN) throw new UsageError("--url needs TAIN_TOKEN in the environment: a token of that mirror's");
-    return { url: other.replace(/\/+$/, ""), token: env.TAIN_TOKEN, query };
-  }
-  const home = env.TAIN_HOME?.trim() || ".tain";
-  const instance = await readInstance({ home });
-  if (!instance)
-    throw new CommandError(`Tain has not run in ${home} yet: begin with \`npm start\`, or name a mirror by --url`);
-  return { url: instance.apiUrl, token: env.TAIN_TOKEN || instance.token, query };
+  const address = await mirrorAddress(values, env);
+  return { url: address.url, token: requiredToken(address), query };
 }
 
 function readSinceId(values: Given["values"]): string | null {

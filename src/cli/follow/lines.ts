@@ -11,8 +11,24 @@ export interface FeedLine {
   fields: Fields;
 }
 
-/** Pure. @throws SyntaxError for a line that was broken off */
-export function readLine(text: string): FeedLine {
+/**
+ * The lines of the feed, as they arrive. `heard` is called with each piece.
+ * @throws SyntaxError for a line that is no JSON; the connection's error
+ */
+export async function* linesOf({ body }: Response, heard: () => void = () => {}): AsyncGenerator<FeedLine> {
+  let text = "";
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    heard();
+    text += part;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+      yield readLine(text.slice(0, end));
+      text = text.slice(end + 1);
+    }
+  }
+}
+
+/** Pure. @throws SyntaxError */
+function readLine(text: string): FeedLine {
   const fields = parseStored<Fields>(text);
   const type = textOf(fields.type);
   const kind = type === "tain.bookmark" ? "bookmark" : type === "tain.end" ? "end" : "event";
