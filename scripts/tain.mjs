@@ -57,7 +57,7 @@ export async function tain(args) {
 function needsNoStores([command, ...args]) {
   return (
     command === undefined ||
-    ["app", "help", "init", "simulate"].includes(command) ||
+    ["app", "help", "init", "mcp", "simulate"].includes(command) ||
     [command, ...args].some((arg) => ["--help", "-h", "--version"].includes(arg))
   );
 }

@@ -49,6 +49,10 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "print what happens, as it happens",
     load: async () => (await import("./follow/follow.ts")).follow,
   },
+  mcp: {
+    summary: "serve agents by the Model Context Protocol",
+    load: async () => (await import("./mcp/mcp.ts")).mcp,
+  },
   deliveries: {
     summary: "look into the inbox of webhooks, and apply deliveries again",
     load: async () => (await import("./deliveries/deliveries.ts")).deliveries,

@@ -81,6 +81,7 @@ describe.each(pages)("%s", (page) => {
       "TAIN_LISTEN",
       "TAIN_POSTGRES",
       "TAIN_REDIS_FROM",
+      "TAIN_TOKEN",
       "TEST_DATABASE_URL",
       "TEST_REDIS_URL",
       "UPKEEP_REPOSITORIES",

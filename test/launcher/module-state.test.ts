@@ -82,6 +82,7 @@ const real: Record<string, [text: string, why: string]> = {
   "db/migrate.ts": ["Math.random", "migrations have no context"],
   "src/cli/follow/connection.ts": ["Date.now()", "the service names a moment, and the command has no context"],
   "src/cli/follow/follow.ts": ["Math.random", "the command has no context"],
+  "src/cli/mcp/http.ts": ["new Date()", "the command has no context"],
   "src/cli/up/process-tree.ts": ["Math.random", "programs are started before there is a context"],
   "src/operations/redis.ts": ["Math.random", "connections are opened before there is a context"],
   "src/stores.ts": ["new Date(), Math.random", "the context gets them here"],
