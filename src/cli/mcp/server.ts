@@ -26,9 +26,7 @@ export function openTurns(): CallersLine {
 export function openServer(at: Workplace, { canWrite }: { canWrite: boolean }): McpServer {
   const server = new McpServer(
     { name: "tain", title: "Tain", version: VERSION },
-    {
-      ...{ instructions: INSTRUCTIONS, maxToolInputElements: MOST_VALUES },
-    },
+    { instructions: INSTRUCTIONS, maxToolInputElements: MOST_VALUES },
   );
   for (const each of TOOLS) if (canWrite || !each.isWrite) each.offer(server, at);
   return server;
