@@ -25,7 +25,7 @@ const USAGE = `Usage: node src/simulator/main.ts [options]     (each option also
   --issues N          … and so many issues
   --pulls N           … and so many pull requests (default: half as many)
   --code JSON         … with check runs, branches and releases in each, e.g. {"branches":300,"releases":200}; {} is a few;
-                      deployments only when it names them: {"deployments":50}
+                      deployments and runs of workflows only when it names them: {"deployments":50,"workflowRuns":50}
   --history FILE      load a real history (.json or .json.gz); may be given with a generated world
   --live RATE         changes a second, from the start
   --token T           default: a random one

@@ -8,7 +8,14 @@ import {
 } from "../../src/simulator/changes/repositories.ts";
 import { type AccessWorld, openAccessWorld } from "./access-world.ts";
 
-const CODE = { checks: "none", statuses: "none", contents: "none", deployments: "none", drafts: false };
+const CODE = {
+  checks: "none",
+  statuses: "none",
+  contents: "none",
+  deployments: "none",
+  actions: "none",
+  drafts: false,
+};
 const NOTHING = { ...CODE, metadata: false, issues: "none", pulls: "none" };
 const ISSUES = { ...CODE, metadata: true, issues: "read", pulls: "none" };
 const ALL_READ = {
@@ -19,6 +26,7 @@ const ALL_READ = {
   statuses: "read",
   contents: "read",
   deployments: "read",
+  actions: "read",
   drafts: false,
 };
 

@@ -60,6 +60,22 @@ test("deployments are made only when asked for, and change nothing else but ids"
   expect(texts(world)).toEqual(texts(without.world));
 });
 
+test("runs of workflows are made only when asked for, have ended, and change nothing else but ids", () => {
+  const without = generate({ code: {} });
+  const count = ({ code }: World) => [code.workflows.size, code.workflowRuns.size, code.workflowJobs.size];
+  expect(count(without.world)).toEqual([0, 0, 0]);
+  const { world, generated, heard } = generate({ code: { workflowRuns: 12 } });
+  expect(heard).toEqual([]);
+  expect(world.code.workflowRuns.size).toBe(12 * generated.repositories.length);
+  for (const { jobs, status, conclusion, createdAt, updatedAt } of world.code.workflowRuns.values()) {
+    expect([jobs.length > 0, status, conclusion === null]).toEqual([true, "completed", false]);
+    expect(updatedAt).toBeGreaterThanOrEqual(createdAt);
+    expect(updatedAt).toBeLessThanOrEqual(world.now());
+  }
+  const texts = (one: World) => [...one.issues.values()].map(({ title, createdAt }) => [title, createdAt]);
+  expect(texts(world)).toEqual(texts(without.world));
+});
+
 test("an empty repository is possible", () => {
   expect(generate({ repositories: 1, issues: 0, pulls: 0 }).world.issues.size).toBe(0);
 });

@@ -36,7 +36,7 @@ test("the same seed over the same world is the same stream", () => {
 test("a long stream leaves counters, indexes and references in order", () => {
   const { world, clock } = populated();
   const kinds = LIVE_KINDS;
-  const { deeds } = run(world, clock, 11, 6_000, kinds);
+  const { deeds } = run(world, clock, 11, 12_000, kinds);
   expectConsistent(world);
   expect(new Set(deeds.map((deed) => deed?.kind))).toEqual(new Set(kinds));
 });

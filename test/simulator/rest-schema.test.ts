@@ -33,13 +33,14 @@ async function furnish(it: Simulated) {
   await mutate(it, { op: "addReleaseAsset", release: release.id, name: "a.tgz" });
   const { id: deployment } = await mutate(it, { op: "createDeployment", environment: "qa", payload: { a: 1 } });
   const { id: status } = await mutate(it, { op: "createDeploymentStatus", deployment, state: "success" });
-  const ids = { comment: comment.id, review: review.id, remark: remark.id, release: release.id };
+  const { id: workflowRun } = await mutate(it, { op: "startWorkflowRun", jobs: "build,test" });
+  const ids = { workflowRun, comment: comment.id, review: review.id, remark: remark.id, release: release.id };
   return { ...ids, run, deployment, status };
 }
 
 test("every answer has the shape that the service's description gives it", async () => {
   await using it = await openSimulated();
-  const { comment, review, remark, run, release, deployment, status } = await furnish(it);
+  const { comment, review, remark, run, release, deployment, status, workflowRun } = await furnish(it);
   const hook = (await addedHook(it, "http://127.0.0.1:9/")).id;
   await it.ask("POST", `/repos/octo/demo/hooks/${hook}/pings`);
   await it.simulator.quiet();
@@ -93,10 +94,13 @@ test("every answer has the shape that the service's description gives it", async
   await check(`${demo}/actions/workflows`, `${repo}/actions/workflows`);
   const { workflows } = (await it.get(`${demo}/actions/workflows`)).body;
   await check(`${demo}/actions/workflows/${workflows[0].id}`, `${repo}/actions/workflows/{workflow_id}`);
+  await check(`${demo}/actions/workflows/ci.yml/runs`, `${repo}/actions/workflows/{workflow_id}/runs`);
   await check(`${demo}/actions/runs`, `${repo}/actions/runs`);
-  await check(`${demo}/actions/runs/${suite.id}`, `${repo}/actions/runs/{run_id}`);
+  await check(`${demo}/actions/runs/${workflowRun}`, `${repo}/actions/runs/{run_id}`);
   for (const below of ["jobs", "artifacts"])
-    await check(`${demo}/actions/runs/${suite.id}/${below}`, `${repo}/actions/runs/{run_id}/${below}`);
+    await check(`${demo}/actions/runs/${workflowRun}/${below}`, `${repo}/actions/runs/{run_id}/${below}`);
+  const [{ id: job }] = (await it.get(`${demo}/actions/runs/${workflowRun}/jobs`)).body.jobs;
+  await check(`${demo}/actions/jobs/${job}`, `${repo}/actions/jobs/{job_id}`);
   await check(`${demo}/branches`, `${repo}/branches`);
   await check(`${demo}/branches/topic`, `${repo}/branches/{branch}`);
   await check(`${demo}/git/ref/heads/topic`, `${repo}/git/ref/{ref}`);
@@ -129,7 +133,8 @@ test("every webhook has the shape that the service's description gives it", asyn
   await using it = await openSimulated();
   await using receiver = await openReceiver();
   await addedHook(it, receiver.url);
-  const { comment, review, remark, release, deployment } = await furnish(it);
+  const { comment, review, remark, release, deployment, workflowRun } = await furnish(it);
+  const [{ id: job }] = (await it.get(`/repos/octo/demo/actions/runs/${workflowRun}/jobs`)).body.jobs;
   for (const op of [
     { op: "resolveThread", comment: remark },
     { op: "unresolveThread", comment: remark },
@@ -138,6 +143,10 @@ test("every webhook has the shape that the service's description gives it", asyn
     { op: "deleteRelease", release },
     { op: "createDeploymentStatus", deployment, state: "inactive" },
     { op: "deleteDeployment", deployment },
+    { op: "beginJob", job },
+    { op: "endJob", job, conclusion: "failure" },
+    { op: "cancelWorkflowRun", run: workflowRun },
+    { op: "rerunWorkflow", run: workflowRun },
     { op: "deleteTag", name: "v1" },
     { op: "editIssue", number: 1, title: "t2", labels: [], assignees: [], milestone: null },
     { op: "editIssue", number: 1, state: "closed" },
@@ -187,6 +196,6 @@ test("every webhook has the shape that the service's description gives it", asyn
     const schema = webhookSchema(description, name);
     for (const problem of problemsOf(description, schema, payload)) wrong.add(`${name} ${problem}`);
   }
-  expect(names.size).toBe(71);
+  expect(names.size).toBe(77);
   expect([...wrong].toSorted()).toEqual([]);
 });

@@ -1,4 +1,5 @@
 /** Changes of what hangs on code, by name: see `mutations.ts`. */
+import * as actions from "../changes/actions.ts";
 import * as checks from "../changes/checks.ts";
 import * as deployments from "../changes/deployments.ts";
 import * as refs from "../changes/refs.ts";
@@ -8,6 +9,7 @@ import { runView, statusView, suiteView } from "../views/check.ts";
 import { deploymentStatusView, deploymentView } from "../views/deployment.ts";
 import { releaseView } from "../views/release.ts";
 import type { View } from "../views/view.ts";
+import { workflowJobView, workflowRunView, workflowView } from "../views/workflow.ts";
 import { commitOf } from "../world/commits.ts";
 import {
   CHECK_CONCLUSIONS,
@@ -139,6 +141,37 @@ export const CODE_MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   deleteDeployment: (world, _by, given) =>
     deployments.deleteDeployment(world, given.row("deployment", world.code.deployments)),
+  /** A run of the workflow `workflow` (a name), which is made if there is none. `jobs`: names, parted by commas. */
+  startWorkflowRun: (world, by, given, view) => {
+    const name = given.optional("workflow");
+    const workflow = actions.workflowOf(world, {
+      repository: given.repository(),
+      ...(name === undefined ? {} : { name }),
+    });
+    const jobs = given.optional("jobs")?.split(",");
+    const input = { workflow, headSha: shaOf(world, given), ...given.picked("event", "title") };
+    return workflowRunView(view, actions.startWorkflowRun(world, by, { ...input, ...(jobs && { jobs }) }));
+  },
+  beginJob: (world, by, given, view) => {
+    const job = given.row("job", world.code.workflowJobs);
+    actions.beginJob(world, by, job);
+    return workflowJobView(view, job);
+  },
+  endJob: (world, by, given, view) => {
+    const job = given.row("job", world.code.workflowJobs);
+    actions.endJob(world, by, job, given.choice("conclusion", CHECK_CONCLUSIONS) ?? "success");
+    return workflowJobView(view, job);
+  },
+  endStep: (world, _by, given) => actions.endStep(world, given.row("job", world.code.workflowJobs)),
+  rerunWorkflow: (world, by, given) => actions.rerun(world, by, given.row("run", world.code.workflowRuns)),
+  cancelWorkflowRun: (world, by, given) => actions.cancelRun(world, by, given.row("run", world.code.workflowRuns)),
+  deleteWorkflowRun: (world, _by, given) => actions.deleteWorkflowRun(world, given.row("run", world.code.workflowRuns)),
+  disableWorkflow: (world, _by, given, view) => {
+    const workflow = given.row("workflow", world.code.workflows);
+    actions.setWorkflowState(world, workflow, "disabled_manually");
+    return workflowView(view, workflow);
+  },
+  deleteWorkflow: (world, _by, given) => actions.deleteWorkflow(world, given.row("workflow", world.code.workflows)),
   /** The thread that the review comment `comment` began. */
   resolveThread: (world, by, given) => {
     const { id, issue } = given.row("comment", world.reviewComments);

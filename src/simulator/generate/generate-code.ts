@@ -1,7 +1,8 @@
 /**
- * What machines said of a generated world's open pull requests, its branches beside the default one, its releases, and
- * where it was deployed.
+ * What machines said of a generated world's open pull requests, its branches beside the default one, its releases,
+ * where it was deployed, and what Actions ran.
  */
+import { addWorkflowJob, addWorkflowRun, workflowOf } from "../changes/actions.ts";
 import { addCheckRun, addStatus, checkApp, createSuite } from "../changes/checks.ts";
 import { addDeployment, addDeploymentStatus } from "../changes/deployments.ts";
 import { conclusionOf, deploymentOf, outcomeOf } from "../live/code-acts.ts";
@@ -17,6 +18,8 @@ export interface CodeSizes {
   readonly releases?: number;
   /** Of the default branch, each with a few statuses. Default none. */
   readonly deployments?: number;
+  /** Runs of two workflows on the default branch, each with a few jobs that have ended. Default none. */
+  readonly workflowRuns?: number;
   /** Most check runs of a pull request's head. Default 4. */
   readonly runs?: number;
 }
@@ -37,6 +40,7 @@ export function addCode(world: World, repository: Repository, sizes: CodeSizes, 
     repository.branches.set(`${faker.branchName(random)}-${at}`, random.hex(40));
   addReleases(world, random, repository, sizes.releases ?? 5, until);
   addDeployments(world, random, repository, sizes.deployments ?? 0, until);
+  addWorkflowRuns(world, random, repository, sizes.workflowRuns ?? 0, until);
 }
 
 function addChecks(
@@ -96,6 +100,20 @@ function addDeployments(world: World, random: Random, repository: Repository, co
       after = Math.min(until, after + random.int(1, BUILD_S));
       addDeploymentStatus(world, repository.ownerId, deployment, { state: outcomeOf(random), at: after });
     }
+  }
+}
+
+function addWorkflowRuns(world: World, random: Random, repository: Repository, count: number, until: Seconds): void {
+  const headSha = repository.branches.get(repository.defaultBranch);
+  for (let place = 0; place < count && headSha !== undefined; place++) {
+    const at = timeOf(repository, place, count, until);
+    const workflow = workflowOf(world, { repository, name: random.pick(["CI", "Release"]), at });
+    const run = addWorkflowRun(world, repository.ownerId, { workflow, headSha, at });
+    for (let number = random.int(1, 3); number > 0; number--)
+      addWorkflowJob(world, run, {
+        ...{ name: `job ${number}`, conclusion: conclusionOf(random) },
+        at: Math.min(until, at + random.int(1, BUILD_S)),
+      });
   }
 }
 

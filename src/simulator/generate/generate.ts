@@ -31,7 +31,7 @@ export interface GenerateOptions extends TalkOptions {
   readonly people?: number;
   /** Login of the organisation that owns the first repository. Default `octo-works`. */
   readonly organization?: string;
-  /** With checks, statuses, branches, tags, releases and deployments: how many. Default: none of them. */
+  /** With checks, statuses, branches, tags, releases, deployments and runs of workflows: how many. Default: none of them. */
   readonly code?: CodeSizes;
   /** The last moment of the history, in seconds. Default: the world's now. */
   readonly until?: Seconds;

@@ -4,6 +4,7 @@ import { combinedState, latestRuns, latestStatuses } from "../changes/checks.ts"
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
 import { legacyNodeId } from "../world/node-id.ts";
 import type { Repository } from "../world/records.ts";
+import type { Workflow, WorkflowRun } from "../world/records-actions.ts";
 import type { Annotation, CheckApp, CheckRun, CheckSuite, CommitStatus } from "../world/records-code.ts";
 import { actor, type Call, forbidden, pathOf, requireRead } from "./call.ts";
 import { arraySource, connection, type PageArguments } from "./connection.ts";
@@ -181,6 +182,24 @@ export const suiteFields: Fields<CheckSuite> = {
     );
     return connection(call, info, args, source);
   },
+  // Unconfirmed: that the right to the suite suffices.
+  workflowRun: (row, _, call) => {
+    const runs = call.world.lag.rows(call.world.code.of(row.repository).workflowRuns);
+    return runs.find(({ suite }) => suite.id === row.id) ?? null;
+  },
+};
+
+export const workflowRunFields: Fields<WorkflowRun> = {
+  databaseId: (row) => row.id,
+  createdAt: (row) => time(row.createdAt),
+  updatedAt: (row) => time(row.updatedAt),
+  runNumber: (row) => row.number,
+};
+
+export const workflowFields: Fields<Workflow> = {
+  databaseId: (row) => row.id,
+  createdAt: (row) => time(row.createdAt),
+  updatedAt: (row) => time(row.updatedAt),
 };
 
 const runPage = (call: Call, { id, suite }: CheckRun) => `${repositoryPage(call.view, suite.repository)}/runs/${id}`;

@@ -119,6 +119,8 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
     case "ReleaseAsset":
     case "StatusContext":
     case "IssueType":
+    case "Workflow":
+    case "WorkflowRun":
       // No client was seen to ask for one by its id, and nothing keeps them by it.
       return null;
     default:

@@ -119,6 +119,8 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   Status: checks.statusFields,
   StatusContext: checks.contextFields,
   CheckSuite: { ...checks.suiteFields, branch: refs.suiteBranch },
+  WorkflowRun: checks.workflowRunFields,
+  Workflow: checks.workflowFields,
   CheckRun: checks.runFields,
   CheckAnnotation: checks.annotationFields,
   App: checks.appFields,

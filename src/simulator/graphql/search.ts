@@ -241,6 +241,11 @@ function parseTime(text: string): Seconds {
   return Date.parse(text) / 1_000;
 }
 
+/** Whether the time lies in a range as searches write it: see `inRange`. */
+export function isInTimes(at: Seconds, range: string): boolean {
+  return inRange(at, range, parseTime);
+}
+
 /** `>=a`, `>a`, `<=b`, `<b`, `a..b` with `*` for no bound, or the thing itself (a whole day for a date). */
 function inRange(actual: number, range: string, parse: (text: string) => number): boolean {
   const [, comparison, limit = ""] = /^(>=|<=|>|<)(.+)$/.exec(range) ?? [];

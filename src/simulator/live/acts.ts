@@ -53,6 +53,12 @@ export const FREQUENCIES = {
   createDeployment: 0,
   addDeploymentStatus: 0,
   deleteDeployment: 0,
+  startWorkflow: 0,
+  advanceJob: 0,
+  rerunWorkflow: 0,
+  cancelWorkflow: 0,
+  disableWorkflow: 0,
+  deleteWorkflowRun: 0,
 } as const satisfies Record<keyof typeof ACTS, number>;
 
 // Object.keys answers `string[]` for every object.

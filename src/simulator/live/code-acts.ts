@@ -1,3 +1,15 @@
+import {
+  beginJob,
+  cancelRun,
+  deleteWorkflowRun,
+  endJob,
+  endStep,
+  jobsOf,
+  rerun,
+  setWorkflowState,
+  startWorkflowRun,
+  workflowOf,
+} from "../changes/actions.ts";
 import { checkApp, createCheckRun, createStatus, createSuite, editCheckRun } from "../changes/checks.ts";
 import {
   createDeployment,
@@ -8,6 +20,7 @@ import {
 import { createRelease } from "../changes/releases.ts";
 import type { Random } from "../world/random.ts";
 import type { PullIssue, Repository } from "../world/records.ts";
+import type { WorkflowRun } from "../world/records-actions.ts";
 import {
   type CheckConclusion,
   type CheckRun,
@@ -22,6 +35,7 @@ import type { Stage } from "./stage.ts";
 const JOBS = ["build", "lint", "test (node 24)", "test (node 26)", "docs", "e2e / chromium"] as const;
 const APPS = ["github-actions", "github-actions", "octo-ci"] as const;
 const ENVIRONMENTS = ["production", "staging", "staging", "review/7"] as const;
+const WORKFLOWS = ["CI", "CI", "Release", "Nightly"] as const;
 const CONTEXTS = ["ci/deploy", "coverage/project", "license/cla"] as const;
 
 /** Mostly well. */
@@ -46,7 +60,7 @@ export function outcomeOf(random: Random): DeploymentStatusState {
   return random.chance(0.5) ? "success" : random.pick(DEPLOYMENT_STATES);
 }
 
-/** What machines do for pull requests, what is released of them, and where it is deployed. */
+/** What machines do for pull requests, what is released of them, where it is deployed, and what Actions runs. */
 export const CODE_ACTS = {
   startBuild: (stage, repository, by) => {
     const { world, random } = stage;
@@ -109,7 +123,68 @@ export const CODE_ACTS = {
     deleteDeployment(stage.world, deployment);
     return repository;
   },
+
+  startWorkflow: (stage, repository, by) => {
+    const { world, random } = stage;
+    const pull = random.chance(0.6) ? stage.pull(repository, isOpen) : undefined;
+    const headSha = pull?.pull.head.sha ?? repository.branches.get(repository.defaultBranch);
+    if (headSha === undefined) return undefined;
+    const workflow = workflowOf(world, { repository, name: random.pick(WORKFLOWS) });
+    const jobs = JOBS.slice(0, random.int(1, 4));
+    startWorkflowRun(world, by, { workflow, headSha, event: pull ? "pull_request" : "push", jobs });
+    return repository;
+  },
+
+  advanceJob: (stage, repository, by) => {
+    const { world, random } = stage;
+    const run = runIn(stage, repository, ({ status }) => status !== "completed");
+    const jobs = run ? jobsOf(run).filter(({ status }) => status !== "completed") : [];
+    if (jobs.length === 0) return undefined;
+    const job = random.pick(jobs);
+    if (job.status === "queued" && random.chance(0.8)) beginJob(world, by, job);
+    else if (job.status === "in_progress" && random.chance(0.2)) endStep(world, job);
+    else endJob(world, by, job, conclusionOf(random));
+    return repository;
+  },
+
+  rerunWorkflow: (stage, repository, by) => {
+    const run = runIn(stage, repository, ({ status }) => status === "completed");
+    if (!run) return undefined;
+    rerun(stage.world, by, run);
+    return repository;
+  },
+
+  cancelWorkflow: (stage, repository, by) => {
+    const run = runIn(stage, repository, ({ status }) => status !== "completed");
+    if (!run) return undefined;
+    cancelRun(stage.world, by, run);
+    return repository;
+  },
+
+  disableWorkflow: ({ world, random }, repository) => {
+    const workflows = [...world.code.of(repository).workflows.values()];
+    if (workflows.length === 0) return undefined;
+    const workflow = random.pick(workflows);
+    setWorkflowState(world, workflow, workflow.state === "active" ? "disabled_manually" : "active");
+    return repository;
+  },
+
+  deleteWorkflowRun: (stage, repository) => {
+    const run = runIn(stage, repository, ({ status }) => status === "completed");
+    if (!run) return undefined;
+    deleteWorkflowRun(stage.world, run);
+    return repository;
+  },
 } satisfies Record<string, Act>;
+
+function runIn(
+  { world, random }: Stage,
+  repository: Repository,
+  isOne: (run: WorkflowRun) => boolean,
+): WorkflowRun | undefined {
+  const runs = [...world.code.of(repository).workflowRuns.values()].filter(isOne);
+  return runs.length === 0 ? undefined : random.pick(runs);
+}
 
 function deploymentIn({ world, random }: Stage, repository: Repository): Deployment | undefined {
   const deployments = [...world.code.of(repository).deployments.values()];

@@ -1,42 +1,76 @@
-/**
- * Runs of workflows, to read: each is one suite of Actions' App, and its jobs are the suite's runs. GitHub docs,
- * "Workflow runs". There is one workflow in each repository that has a run. Unconfirmed: nothing here is from a
- * recording.
- */
-
-import { headCommit } from "../views/commit.ts";
-import { repositorySummary } from "../views/repository.ts";
-import { simpleUser } from "../views/user.ts";
-import { type Json, repositoryPage, repositoryUrl, time, timeOrNull, type View } from "../views/view.ts";
-import { commitOf } from "../world/commits.ts";
-import type { Repository } from "../world/records.ts";
-import type { CheckRun, CheckSuite } from "../world/records-code.ts";
-import { type Answer, notFound, ok, type RepositoryCall } from "./call.ts";
+/** GitHub docs, "Workflows", "Workflow runs" and "Workflow jobs". Unconfirmed: nothing here is from a recording. */
+import { cancelRun, deleteWorkflowRun, jobsOf, rerun, setWorkflowState, startWorkflowRun } from "../changes/actions.ts";
+import { isInTimes } from "../graphql/search.ts";
+import { workflowJobView, workflowRunView, workflowView } from "../views/workflow.ts";
+import { shaNamed } from "../world/commits.ts";
+import type { Workflow, WorkflowRun, WorkflowState } from "../world/records-actions.ts";
+import { Refusal } from "../world/refusal.ts";
+import { required, text } from "./body.ts";
+import { type Answer, NO_CONTENT, needPush, notFound, ok, type RepositoryCall } from "./call.ts";
 import { counted } from "./pagination.ts";
 
-const APP = "github-actions";
-const WORKFLOW = { name: "CI", path: ".github/workflows/ci.yml" };
+/** GitHub docs: "This endpoint will return up to 1,000 results for each search when using" these parameters. */
+const NARROWING = ["actor", "branch", "check_suite_id", "created", "event", "head_sha", "status"] as const;
+const MOST_FOUND = 1_000;
 
 export function listRuns(call: RepositoryCall): Answer {
-  const { query } = call;
-  const asked = (name: string, value: string | null) => query.get(name) === null || query.get(name) === value;
-  const found = suitesOf(call).filter(
-    (suite) =>
-      asked("branch", suite.headBranch) &&
-      asked("head_sha", suite.headSha) &&
-      (asked("status", suite.status) || query.get("status") === suite.conclusion),
-  );
-  return counted(call, "workflow_runs", found, (suite) => runView(call.view, suite));
+  return showRuns(call, () => true);
+}
+
+export function listRunsOfWorkflow(call: RepositoryCall): Answer {
+  const { id } = findWorkflow(call);
+  return showRuns(call, ({ workflow }) => workflow.id === id);
+}
+
+/** The newest first. */
+function showRuns(call: RepositoryCall, isOne: (run: WorkflowRun) => boolean): Answer {
+  const { query, repository, world, view } = call;
+  const asked = (name: (typeof NARROWING)[number], ...values: (string | null)[]) => {
+    const value = query.get(name);
+    return value === null || value === "" || values.includes(value);
+  };
+  // Logins have no case.
+  const isActor = (login: string) => (query.get("actor") || login).toLowerCase() === login.toLowerCase();
+  const created = query.get("created") ?? "";
+  const found = world.lag
+    .rows(world.code.of(repository).workflowRuns)
+    .filter(
+      (run) =>
+        isOne(run) &&
+        isActor(world.user(run.actorId).login) &&
+        asked("branch", run.suite.headBranch) &&
+        asked("check_suite_id", String(run.suite.id)) &&
+        asked("event", run.event) &&
+        asked("head_sha", run.suite.headSha) &&
+        asked("status", run.status, run.conclusion) &&
+        (created === "" || isInTimes(run.createdAt, created)),
+    )
+    .sort((one, other) => other.createdAt - one.createdAt || other.id - one.id);
+  const isNarrowed = NARROWING.some((name) => query.has(name));
+  const most = isNarrowed ? found.slice(0, MOST_FOUND) : found;
+  const withoutPulls = query.get("exclude_pull_requests") === "true";
+  return counted(call, "workflow_runs", most, (run) => workflowRunView(view, run, { withoutPulls }));
 }
 
 export function getRun(call: RepositoryCall): Answer {
-  return ok(runView(call.view, findRun(call)));
+  const withoutPulls = call.query.get("exclude_pull_requests") === "true";
+  return ok(workflowRunView(call.view, findRun(call), { withoutPulls }));
 }
 
+/** The oldest first, as they were made. */
 export function listJobs(call: RepositoryCall): Answer {
-  const suite = findRun(call);
-  const found = suite.runs.flatMap((run) => call.world.lag.seen(run) ?? []);
-  return counted(call, "jobs", found, (run) => jobView(call.view, suite, run));
+  const run = findRun(call);
+  const all = call.query.get("filter") === "all" ? run.jobs : jobsOf(run);
+  const found = all.flatMap((job) => call.world.lag.seen(job) ?? []);
+  return counted(call, "jobs", found, (job) => workflowJobView(call.view, job));
+}
+
+export function getJob(call: RepositoryCall): Answer {
+  const { world, repository, params } = call;
+  const job = world.lag.find(world.code.workflowJobs, Number(params.id));
+  const seen = job?.run.repository === repository ? world.lag.seen(job) : null;
+  if (!seen || seen.deleted) throw notFound();
+  return ok(workflowJobView(call.view, seen));
 }
 
 /** Nothing is ever stored by a run here. */
@@ -45,126 +79,84 @@ export function listArtifacts(call: RepositoryCall): Answer {
   return counted(call, "artifacts", [], () => null);
 }
 
+/** In the order in which they were made. */
 export function listWorkflows(call: RepositoryCall): Answer {
-  const found = suitesOf(call).length > 0 ? [call.repository] : [];
-  return counted(call, "workflows", found, (repository) => workflowView(call.view, repository));
+  const { world, repository, view } = call;
+  const found = world.lag.rows(world.code.of(repository).workflows).sort((one, other) => one.id - other.id);
+  return counted(call, "workflows", found, (workflow) => workflowView(view, workflow));
 }
 
-/** By its number or its file's name. */
 export function getWorkflow(call: RepositoryCall): Answer {
-  const { id } = call.params;
-  const isIt = id === String(call.repository.id) || (id !== undefined && WORKFLOW.path.endsWith(`/${id}`));
-  if (!isIt || suitesOf(call).length === 0) throw notFound();
-  return ok(workflowView(call.view, call.repository));
+  return ok(workflowView(call.view, findWorkflow(call)));
 }
 
-/** The newest first. */
-function suitesOf({ world, repository }: RepositoryCall): CheckSuite[] {
-  const all = [...world.code.of(repository).suites.values()].flat();
-  const seen = all.flatMap((suite) => (suite.app.slug === APP ? (world.lag.seen(suite) ?? []) : []));
-  return seen.sort((one, other) => other.id - one.id);
+export function putWorkflowState(state: WorkflowState): (call: RepositoryCall) => Answer {
+  return (call) => {
+    needPush(call);
+    setWorkflowState(call.world, workflowToWrite(call), state);
+    return NO_CONTENT;
+  };
 }
 
-function findRun({ world, repository, params }: RepositoryCall): CheckSuite {
-  const suite = world.code.checkSuites.get(Number(params.id));
-  const seen = suite?.repository === repository && suite.app.slug === APP ? world.lag.seen(suite) : null;
-  if (!seen) throw notFound();
+export function postDispatch(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  const { world, repository, body } = call;
+  const workflow = workflowToWrite(call);
+  const ref = required(text(body, "ref"), "ref");
+  const headSha = shaNamed(world, repository, ref);
+  if (headSha === undefined) throw new Refusal(422, `No ref found for: ${ref}`);
+  if (workflow.state !== "active")
+    throw new Refusal(403, "Cannot trigger a 'workflow_dispatch' on a disabled workflow");
+  startWorkflowRun(world, by, { workflow, headSha, event: "workflow_dispatch", title: workflow.name });
+  return NO_CONTENT;
+}
+
+export function postRerun(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  rerun(call.world, by, runToWrite(call));
+  return { status: 201, body: {} };
+}
+
+export function postCancel(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  cancelRun(call.world, by, runToWrite(call));
+  return { status: 202, body: {} };
+}
+
+export function removeRun(call: RepositoryCall): Answer {
+  needPush(call);
+  deleteWorkflowRun(call.world, runToWrite(call));
+  return NO_CONTENT;
+}
+
+function findRun({ world, repository, params }: RepositoryCall): WorkflowRun {
+  const run = world.lag.find(world.code.of(repository).workflowRuns, Number(params.id));
+  const seen = run && world.lag.seen(run);
+  if (!seen || seen.deleted) throw notFound();
   return seen;
 }
 
-function runView(view: View, suite: CheckSuite): Json {
-  const { repository, headSha } = suite;
-  const below = repositoryUrl(view, repository);
-  const url = `${below}/actions/runs/${suite.id}`;
-  const commit = commitOf(view.world, repository, headSha);
-  const actor = simpleUser(view, commit?.authorId ?? repository.ownerId);
-  const pull = [...repository.rows.pullsByCreated.descending()].find((row) => row.pull?.head.sha === headSha);
-  return {
-    id: suite.id,
-    name: WORKFLOW.name,
-    node_id: Buffer.from(`WorkflowRun${suite.id}`).toString("base64url"),
-    head_branch: suite.headBranch,
-    head_sha: headSha,
-    path: WORKFLOW.path,
-    display_title: commit?.message.split("\n", 1)[0] ?? "",
-    run_number: suite.id,
-    event: pull ? "pull_request" : "push",
-    status: suite.status,
-    conclusion: suite.conclusion,
-    workflow_id: repository.id,
-    check_suite_id: suite.id,
-    check_suite_node_id: view.world.nodeId("CheckSuite", suite, repository.id, view.nextIds),
-    url,
-    html_url: `${repositoryPage(view, repository)}/actions/runs/${suite.id}`,
-    pull_requests: [],
-    created_at: time(suite.createdAt),
-    updated_at: time(suite.updatedAt),
-    actor,
-    run_attempt: 1,
-    referenced_workflows: [],
-    run_started_at: time(suite.createdAt),
-    triggering_actor: actor,
-    jobs_url: `${url}/jobs`,
-    logs_url: `${url}/logs`,
-    check_suite_url: `${below}/check-suites/${suite.id}`,
-    artifacts_url: `${url}/artifacts`,
-    cancel_url: `${url}/cancel`,
-    rerun_url: `${url}/rerun`,
-    previous_attempt_url: null,
-    workflow_url: `${below}/actions/workflows/${repository.id}`,
-    head_commit: commit ? headCommit(view, commit) : null,
-    repository: minimal(view, repository),
-    head_repository: minimal(view, repository),
-  };
+function runToWrite({ world, repository, params }: RepositoryCall): WorkflowRun {
+  const run = world.code.of(repository).workflowRuns.get(Number(params.id));
+  if (!run) throw notFound();
+  return run;
 }
 
-/** A run shows no rights. */
-function minimal(view: View, repository: Repository): Json {
-  const { permissions: _, ...shown } = repositorySummary(view, repository);
-  return shown;
+/** By its number or its file's name. */
+function isNamed({ id, path }: Workflow, { params }: RepositoryCall): boolean {
+  return params.workflow === String(id) || path.slice(path.lastIndexOf("/") + 1) === params.workflow;
 }
 
-function jobView(view: View, { repository, headSha, headBranch, id }: CheckSuite, run: CheckRun): Json {
-  const below = repositoryUrl(view, repository);
-  return {
-    id: run.id,
-    run_id: id,
-    workflow_name: WORKFLOW.name,
-    head_branch: headBranch,
-    run_url: `${below}/actions/runs/${id}`,
-    run_attempt: 1,
-    node_id: view.world.nodeId("CheckRun", run, repository.id, view.nextIds),
-    head_sha: headSha,
-    url: `${below}/actions/jobs/${run.id}`,
-    html_url: `${repositoryPage(view, repository)}/actions/runs/${id}/job/${run.id}`,
-    status: run.status,
-    conclusion: run.conclusion,
-    created_at: time(run.createdAt),
-    started_at: time(run.startedAt ?? run.createdAt),
-    completed_at: timeOrNull(run.completedAt),
-    name: run.name,
-    steps: [],
-    check_run_url: `${below}/check-runs/${run.id}`,
-    labels: ["ubuntu-latest"],
-    runner_id: 1,
-    runner_name: "GitHub Actions 1",
-    runner_group_id: 1,
-    runner_group_name: "GitHub Actions",
-  };
+function findWorkflow(call: RepositoryCall): Workflow {
+  const { world, repository } = call;
+  const found = world.lag.rows(world.code.of(repository).workflows).find((one) => isNamed(one, call));
+  if (!found) throw notFound();
+  return found;
 }
 
-function workflowView(view: View, repository: Repository): Json {
-  const page = repositoryPage(view, repository);
-  return {
-    id: repository.id,
-    node_id: Buffer.from(`Workflow${repository.id}`).toString("base64url"),
-    name: WORKFLOW.name,
-    path: WORKFLOW.path,
-    state: "active",
-    created_at: time(repository.createdAt),
-    updated_at: time(repository.createdAt),
-    url: `${repositoryUrl(view, repository)}/actions/workflows/${repository.id}`,
-    html_url: `${page}/blob/${repository.defaultBranch}/${WORKFLOW.path}`,
-    badge_url: `${page}/workflows/${WORKFLOW.name}/badge.svg`,
-  };
+function workflowToWrite(call: RepositoryCall): Workflow {
+  const { workflows } = call.world.code.of(call.repository);
+  const found = [...workflows.values()].find((one) => isNamed(one, call));
+  if (!found) throw notFound();
+  return found;
 }

@@ -1,4 +1,4 @@
-/** Routes of what hangs on code: git objects, commits, what machines say of them, refs, releases, deployments. */
+/** Routes of what hangs on code: git objects, commits, what machines say of them, refs, releases, deployments, Actions. */
 import * as actions from "./actions.ts";
 import * as checks from "./checks.ts";
 import * as code from "./code.ts";
@@ -87,9 +87,37 @@ export const CODE_ROUTES: readonly Route[] = [
     checks.listSuites,
   ),
   inRepository("GET", "/actions/workflows", "actions/workflows#list-repository-workflows", actions.listWorkflows),
-  inRepository("GET", "/actions/workflows/:id", "actions/workflows#get-a-workflow", actions.getWorkflow),
+  inRepository("GET", "/actions/workflows/:workflow", "actions/workflows#get-a-workflow", actions.getWorkflow),
+  inRepository(
+    "PUT",
+    "/actions/workflows/:workflow/enable",
+    "actions/workflows#enable-a-workflow",
+    actions.putWorkflowState("active"),
+  ),
+  inRepository(
+    "PUT",
+    "/actions/workflows/:workflow/disable",
+    "actions/workflows#disable-a-workflow",
+    actions.putWorkflowState("disabled_manually"),
+  ),
+  inRepository(
+    "POST",
+    "/actions/workflows/:workflow/dispatches",
+    "actions/workflows#create-a-workflow-dispatch-event",
+    actions.postDispatch,
+  ),
+  inRepository(
+    "GET",
+    "/actions/workflows/:workflow/runs",
+    "actions/workflow-runs#list-workflow-runs-for-a-workflow",
+    actions.listRunsOfWorkflow,
+  ),
   inRepository("GET", "/actions/runs", "actions/workflow-runs#list-workflow-runs-for-a-repository", actions.listRuns),
   inRepository("GET", "/actions/runs/:id", "actions/workflow-runs#get-a-workflow-run", actions.getRun),
+  inRepository("DELETE", "/actions/runs/:id", "actions/workflow-runs#delete-a-workflow-run", actions.removeRun),
+  inRepository("POST", "/actions/runs/:id/rerun", "actions/workflow-runs#re-run-a-workflow", actions.postRerun),
+  inRepository("POST", "/actions/runs/:id/cancel", "actions/workflow-runs#cancel-a-workflow-run", actions.postCancel),
+  inRepository("GET", "/actions/jobs/:id", "actions/workflow-jobs#get-a-job-for-a-workflow-run", actions.getJob),
   inRepository("GET", "/actions/runs/:id/jobs", "actions/workflow-jobs#list-jobs-for-a-workflow-run", actions.listJobs),
   inRepository(
     "GET",

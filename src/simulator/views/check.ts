@@ -80,7 +80,7 @@ function suiteEnd(view: View, suite: CheckSuite): Json {
 }
 
 /** Open ones with this head, unless the commit came from a fork. */
-function pullsAt(view: View, repository: Repository, { headSha, headBranch }: CheckSuite): readonly Json[] {
+export function pullsAt(view: View, repository: Repository, { headSha, headBranch }: CheckSuite): readonly Json[] {
   if (headBranch === null) return [];
   const key = `${repository.id}:${headSha}`;
   const known = view.pullsAt.get(key);

@@ -9,6 +9,7 @@ import { releaseView } from "../views/release.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { organization, simpleUser } from "../views/user.ts";
 import { type Json, time, type View } from "../views/view.ts";
+import { workflowJobView, workflowRunView, workflowView } from "../views/workflow.ts";
 import { commitOf, NO_SHA } from "../world/commits.ts";
 import type { WorldEvent } from "../world/event.ts";
 import { filesOfCommit } from "../world/files.ts";
@@ -90,6 +91,15 @@ function subject(view: View, event: WorldEvent): Json {
             deployment: deploymentView(view, event.deployment),
           }
         : {};
+    case "workflow_run":
+      return event.workflowRun
+        ? {
+            workflow_run: workflowRunView(view, event.workflowRun),
+            workflow: workflowView(view, event.workflowRun.workflow),
+          }
+        : {};
+    case "workflow_job":
+      return event.workflowJob ? { workflow_job: workflowJobView(view, event.workflowJob) } : {};
     case "pull_request_review_thread":
       return issue && isPull(issue)
         ? { thread: threadPart(view, issue, event.thread), pull_request: pullSummary(view, issue) }

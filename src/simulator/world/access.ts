@@ -12,7 +12,7 @@ import type { World } from "./world.ts";
 export type Kind = "issues" | "pull_requests";
 
 /** The permissions that make an access. */
-type Reached = Kind | "checks" | "statuses" | "contents" | "deployments";
+type Reached = Kind | "checks" | "statuses" | "contents" | "deployments" | "actions";
 
 export type Reach = "none" | "read" | "write";
 
@@ -28,6 +28,7 @@ export interface Access {
   readonly statuses: Reach;
   readonly contents: Reach;
   readonly deployments: Reach;
+  readonly actions: Reach;
   /** Whether drafts of releases are shown. */
   readonly drafts: boolean;
 }
@@ -40,6 +41,7 @@ export const NO_ACCESS: Access = {
   statuses: "none",
   contents: "none",
   deployments: "none",
+  actions: "none",
   drafts: false,
 };
 
@@ -59,6 +61,7 @@ export function accessOf(world: World, token: Token | null, repository: Reposito
     statuses: reach("statuses"),
     contents,
     deployments: reach("deployments"),
+    actions: reach("actions"),
     drafts: contents === "write" && role !== undefined && RANK.indexOf(role) >= RANK.indexOf("push"),
   };
 }

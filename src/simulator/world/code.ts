@@ -1,4 +1,5 @@
 import type { Repository } from "./records.ts";
+import type { Workflow, WorkflowJob, WorkflowRun } from "./records-actions.ts";
 import type {
   CheckApp,
   CheckRun,
@@ -25,6 +26,8 @@ export interface CodeRows {
   readonly tags: Map<string, Tag>;
   readonly releases: Map<number, Release>;
   readonly deployments: Map<number, Deployment>;
+  readonly workflows: Map<number, Workflow>;
+  readonly workflowRuns: Map<number, WorkflowRun>;
 }
 
 /** The rows that hang on code. A repository has none until something is pushed, said or asked of it. */
@@ -33,6 +36,9 @@ export class Code {
   readonly releases = new Map<number, Release>();
   readonly deployments = new Map<number, Deployment>();
   readonly deploymentStatuses = new Map<number, DeploymentStatus>();
+  readonly workflows = new Map<number, Workflow>();
+  readonly workflowRuns = new Map<number, WorkflowRun>();
+  readonly workflowJobs = new Map<number, WorkflowJob>();
   /** Threads of reviews that are resolved, by the id of their first comment, and who did it. */
   readonly resolvedThreads = new Map<number, number>();
   readonly checkRuns = new Map<number, CheckRun>();
@@ -51,6 +57,8 @@ export class Code {
         tags: new Map(),
         releases: new Map(),
         deployments: new Map(),
+        workflows: new Map(),
+        workflowRuns: new Map(),
       };
       this.#rows.set(id, rows);
     }
@@ -65,6 +73,11 @@ export class Code {
     for (const deployment of rows?.deployments.values() ?? []) {
       this.deployments.delete(deployment.id);
       for (const status of deployment.statuses) this.deploymentStatuses.delete(status.id);
+    }
+    for (const workflow of rows?.workflows.keys() ?? []) this.workflows.delete(workflow);
+    for (const run of rows?.workflowRuns.values() ?? []) {
+      this.workflowRuns.delete(run.id);
+      for (const job of run.jobs) this.workflowJobs.delete(job.id);
     }
     for (const suite of [...(rows?.suites.values() ?? [])].flat()) {
       this.checkSuites.delete(suite.id);

@@ -1,4 +1,5 @@
 import type { Comment, Issue, IssueType, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+import type { WorkflowJob, WorkflowRun } from "./records-actions.ts";
 import type { CheckRun, CheckSuite, CommitStatus, Deployment, DeploymentStatus, Release } from "./records-code.ts";
 
 type EventName =
@@ -20,6 +21,8 @@ type EventName =
   | "release"
   | "deployment"
   | "deployment_status"
+  | "workflow_run"
+  | "workflow_job"
   | "pull_request_review_thread"
   | "sub_issues"
   | "issue_dependencies"
@@ -51,6 +54,8 @@ export interface WorldEvent {
   readonly release?: Release;
   readonly deployment?: Deployment;
   readonly deploymentStatus?: DeploymentStatus;
+  readonly workflowRun?: WorkflowRun;
+  readonly workflowJob?: WorkflowJob;
   /** What was made or deleted; `push` tells where to. */
   readonly ref?: { readonly name: string; readonly type: "branch" | "tag" };
   /** The thread of a review: the id of its first comment. */

@@ -41,7 +41,9 @@ export type IdKind =
   | "release"
   | "asset"
   | "deployment"
-  | "deploymentStatus";
+  | "deploymentStatus"
+  | "workflow"
+  | "workflowRun";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;

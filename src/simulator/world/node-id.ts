@@ -22,6 +22,8 @@ export type NodeKind =
   | "ReleaseAsset"
   | "Deployment"
   | "DeploymentStatus"
+  | "Workflow"
+  | "WorkflowRun"
   | "IssueType";
 
 const PREFIXES: Readonly<Record<NodeKind, string>> = {
@@ -45,6 +47,9 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   // Both as recorded in 2024: cli/cli#5541.
   Deployment: "DE",
   DeploymentStatus: "DES",
+  // Both as in the webhooks-examples.
+  Workflow: "W",
+  WorkflowRun: "WFR",
   IssueType: "IT",
 };
 

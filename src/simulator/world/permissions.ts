@@ -146,6 +146,9 @@ export function permissionOfEvent(event: string): readonly string[] {
     case "deployment":
     case "deployment_status":
       return ["deployments"];
+    case "workflow_run":
+    case "workflow_job":
+      return ["actions"];
     case "check_run":
     case "check_suite":
       return ["checks"];

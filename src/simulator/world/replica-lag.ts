@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+import type { Workflow, WorkflowJob, WorkflowRun } from "./records-actions.ts";
 import type { CheckRun, CheckSuite, CommitStatus, Deployment, DeploymentStatus, Release } from "./records-code.ts";
 
 export type Row =
@@ -16,7 +17,10 @@ export type Row =
   | CommitStatus
   | Release
   | Deployment
-  | DeploymentStatus;
+  | DeploymentStatus
+  | Workflow
+  | WorkflowRun
+  | WorkflowJob;
 
 /**
  * Reads from a replica that is `ms` behind. Once `draw` was called, it is as far behind as was drawn for the request. A

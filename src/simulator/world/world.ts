@@ -101,6 +101,8 @@ export class World {
     asset: 250_000_000,
     deployment: 2_900_000_000,
     deploymentStatus: 7_400_000_000,
+    workflow: 190_000_000,
+    workflowRun: 18_000_000_000,
   };
 
   constructor(options: WorldOptions = {}) {
