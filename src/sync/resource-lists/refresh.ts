@@ -45,7 +45,7 @@ async function refreshList(
   await ctx.db.query(sql`
     insert into ${listed.list.table} (repository_id) values (${repository.id}) on conflict do nothing`);
   const [before] = await ctx.db.query<BeforeRead & { isDue: boolean; isWhole: boolean }>(sql`
-    select ${isListDue(listed, now)} as "isDue", l.is_half_stored as "isHalfStored", ${isWhole} as "isWhole",
+    select ${isListDue(listed, now)} as "isDue", l.is_half_stored as "isHalfStored", l.read_at as "readAt", ${isWhole} as "isWhole",
       ${isWalkDue(listed, now)} as "toItsEnd" from ${row}`);
   if (before?.isDue) await fetchAndStoreList(ctx, repository, listed, before);
   if (before?.isDue || !before?.isWhole) await listed.further?.read(ctx, repository);
@@ -60,6 +60,8 @@ function isWalkDue({ list: { newestFirst } }: ListedKind, now: Date): SQL {
 }
 
 interface BeforeRead {
+  /** When the list was last read. Null: never. */
+  readAt: Date | null;
   isHalfStored: boolean;
   toItsEnd: boolean;
 }
@@ -80,7 +82,7 @@ async function fetchAndStoreList(
   ctx: Context,
   repository: MirroredRepository,
   listed: ListedKind,
-  { isHalfStored, toItsEnd }: BeforeRead,
+  { readAt, isHalfStored, toItsEnd }: BeforeRead,
 ): Promise<void> {
   const { kind, list } = listed;
   const startedAt = ctx.clock.now();
@@ -94,7 +96,7 @@ async function fetchAndStoreList(
   const marks = await whileMirrored(ctx, repository, async (tx) => {
     const unlisted =
       walk.changed === 0
-        ? []
+        ? await findContradicted(tx, repository.id, listed, { since: readAt ?? startedAt, startedAt, showsHidden })
         : await findUnlisted(tx, repository.id, listed, { ...walk, from, startedAt, showsHidden });
     const doubts = unlisted.map((key) => ({
       ...{ kind, repositoryId: repository.id, key, askedAt: startedAt, notBefore: startedAt },
@@ -177,6 +179,24 @@ async function findUnlisted(
   const rows = await tx.query<{ id: number }>(sql`
     select t.id::float8 as id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
       and t.id >= ${from} and not t.id = any(${[...listed]}::bigint[]) and ${isShown}
+      and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Stored resources of which webhooks told since the list was last read, although no page of it has changed: each may
+ * have been made and deleted between the two reads.
+ */
+async function findContradicted(
+  tx: Transaction,
+  repositoryId: number,
+  { resource: { table }, list }: ListedKind,
+  { since, startedAt, showsHidden }: { since: Date; startedAt: Date; showsHidden: boolean },
+): Promise<number[]> {
+  const isShown = list.hidden && !showsHidden ? sql`not (${list.hidden.rows})` : sql`true`;
+  const rows = await tx.query<{ id: number }>(sql`
+    select t.id::float8 as id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
+      and not t.seen_by_read and t.seen_at > ${since}::timestamptz and ${isShown}
       and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => id);
 }
