@@ -23,7 +23,7 @@ export const apiTokens = pgTable(
   (_table) => [
     check(
       "api_tokens_permissions_check",
-      sql`(permissions <@ ARRAY['issues:read'::text, 'issues:write'::text, 'pull_requests:read'::text, 'pull_requests:write'::text, 'checks:read'::text, 'statuses:read'::text, 'contents:read'::text, 'deployments:read'::text, 'hooks:write'::text])`,
+      sql`(permissions <@ ARRAY['issues:read'::text, 'issues:write'::text, 'pull_requests:read'::text, 'pull_requests:write'::text, 'checks:read'::text, 'statuses:read'::text, 'contents:read'::text, 'deployments:read'::text, 'actions:read'::text, 'hooks:write'::text])`,
     ),
   ],
 );

@@ -48,7 +48,10 @@ export type ResourceKind =
   | "status"
   | "release"
   | "deployment"
-  | "deployment_status";
+  | "deployment_status"
+  | "workflow"
+  | "workflow_run"
+  | "workflow_job";
 /**
  * What upstream is asked about for a whole repository at once.
  *
@@ -57,8 +60,9 @@ export type ResourceKind =
  * - lists: the lists of a repository that are held whole, such as the commits of its pull requests.
  * - releases: the list of releases, and which is the latest.
  * - deployments: the list of deployments, and the statuses of the newest.
+ * - actions: the lists of workflows and of their runs, and the jobs that were asked for.
  * - refs: the branches and tags.
  */
-export const WHOLE_KINDS = ["mergeability", "checks", "lists", "releases", "deployments", "refs"] as const;
+export const WHOLE_KINDS = ["mergeability", "checks", "lists", "releases", "deployments", "actions", "refs"] as const;
 export type WholeKind = (typeof WHOLE_KINDS)[number];
 export type MarkKind = ResourceKind | WholeKind;

@@ -5,6 +5,7 @@ import type { Match, Operation, RestDoor, ServedOperation } from "./call/operati
 import { REST_DOCS } from "./dialect/fault.ts";
 import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/protocol.ts";
 import { getOrganization, getUser, listOrganizationRepositories, listUserRepositories } from "./rest/accounts.ts";
+import * as actions from "./rest/actions.ts";
 import { listNotifications, listReceivedEvents } from "./rest/activity.ts";
 import { checkAssignee, listAssignees } from "./rest/assignees.ts";
 import * as checks from "./rest/checks.ts";
@@ -36,6 +37,22 @@ const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 const IS_PART: Pick<Operation, "isPart"> = { isPart: () => true };
 
 type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
+
+/** Operations that are served where Actions are mirrored. */
+const ACTIONS_OPERATIONS: readonly PartOperation[] = [
+  ["/actions/workflows", "actions", actions.listWorkflows, "actions/workflows#list-repository-workflows"],
+  ["/actions/workflows/:workflow", "actions", actions.getWorkflow, "actions/workflows#get-a-workflow"],
+  [
+    "/actions/workflows/:workflow/runs",
+    "actions",
+    actions.listRunsOfWorkflow,
+    "actions/workflow-runs#list-workflow-runs-for-a-workflow",
+  ],
+  ["/actions/runs", "actions", actions.listWorkflowRuns, "actions/workflow-runs#list-workflow-runs-for-a-repository"],
+  ["/actions/runs/:id", "actions", actions.getWorkflowRun, "actions/workflow-runs#get-a-workflow-run"],
+  ["/actions/runs/:id/jobs", "actions", actions.listJobs, "actions/workflow-jobs#list-jobs-for-a-workflow-run"],
+  ["/actions/jobs/:id", "actions", actions.getJob, "actions/workflow-jobs#get-a-job-for-a-workflow-run"],
+];
 
 /** Operations that are served where checks are mirrored. */
 const CHECK_OPERATIONS: readonly PartOperation[] = [
@@ -101,6 +118,7 @@ const REF_OPERATIONS: readonly PartOperation[] = [
 
 /** Every read of a part that is only mirrored on request. */
 export const PART_OPERATIONS: readonly ServedOperation[] = [
+  ...ACTIONS_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "actions" })),
   ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "checks" })),
   ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "commits" })),
   ...DEPLOYMENT_OPERATIONS.map(([path, takes, run, docs]) =>

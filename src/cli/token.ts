@@ -32,7 +32,7 @@ const create: Action = {
     permissions: {
       takes: "KINDS",
       about:
-        "only these kinds: metadata, issues, pull_requests, each with :read or :write, checks:read, statuses:read, contents:read, hooks:write, comma separated",
+        "only these kinds: metadata, issues, pull_requests, each with :read or :write, checks:read, statuses:read, contents:read, deployments:read, actions:read, hooks:write, comma separated",
     },
     limit: { takes: "N", about: "requests and points an hour of its own, or off (default: its user's common quota)" },
     expires: { takes: "WHEN", about: "a date (2027-01-31), or how long it is for (30d, 12h); default: never" },

@@ -1,6 +1,7 @@
 /** What can be mirrored of a repository beside its issues and pull requests. */
-export const MIRROR_PARTS = ["checks", "commits", "deployments", "releases", "refs", "threads"] as const;
+export const MIRROR_PARTS = ["actions", "checks", "commits", "deployments", "releases", "refs", "threads"] as const;
 /**
+ * - actions: workflows, their runs, and the jobs of these.
  * - checks: check runs, check suites and commit statuses.
  * - commits: the commits and files of pull requests.
  * - deployments: deployments and their statuses.

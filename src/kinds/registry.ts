@@ -14,6 +14,9 @@ import { review } from "./review/kind.ts";
 import { reviewComment } from "./review-comment/kind.ts";
 import { status } from "./status/kind.ts";
 import { user } from "./user/kind.ts";
+import { workflow } from "./workflow/kind.ts";
+import { workflowJob } from "./workflow-job/kind.ts";
+import { workflowRun } from "./workflow-run/kind.ts";
 
 /**
  * Every kind, in the order of writing: every transaction takes its locks in this order. Rows that transactions about
@@ -31,6 +34,9 @@ const RESOURCES: Readonly<Record<Kind, Resource>> = {
   release,
   deployment,
   deployment_status: deploymentStatus,
+  workflow,
+  workflow_run: workflowRun,
+  workflow_job: workflowJob,
   user,
   label,
   milestone,
@@ -57,6 +63,8 @@ export const EVENT_ORDER: readonly Kind[] = [
   "deployment_status",
   "check_suite",
   "check_run",
+  "workflow_run",
+  "workflow_job",
 ];
 
 /** By the event's name. A delivery names its event as it likes, so the table has no inherited names. */

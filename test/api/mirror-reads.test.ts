@@ -18,6 +18,7 @@ const READ_PERMISSIONS = [
     "checks:read",
     "statuses:read",
     "deployments:read",
+    "actions:read",
   ] as const),
 ] satisfies Permission[];
 

@@ -96,7 +96,7 @@ test.each([
   ],
   [
     ["token", "create", "--permissions", "issues:admin"],
-    '--permissions does not know "issues:admin": write metadata:read, issues:read, issues:write, pull_requests:read, pull_requests:write, checks:read, statuses:read, contents:read, deployments:read or hooks:write',
+    '--permissions does not know "issues:admin": write metadata:read, issues:read, issues:write, pull_requests:read, pull_requests:write, checks:read, statuses:read, contents:read, deployments:read, actions:read or hooks:write',
   ],
   [
     ["token", "create", "--permissions", "issues:read,issues:write"],

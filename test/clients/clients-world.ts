@@ -71,7 +71,13 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
       env: { MIRROR: MIRROR_PARTS.join(), TRUSTED_PROXIES: "loopback" },
       fill: ({ world: filled, quota }) => {
         Object.assign(quota.limits, { contentPerMinute: Infinity, contentPerHour: Infinity });
-        generateWorld(filled, { seed: 7, repositories: 1, issues: 40, pulls: 20, code: { releases: 3 } });
+        generateWorld(filled, {
+          seed: 7,
+          repositories: 1,
+          issues: 40,
+          pulls: 20,
+          code: { releases: 3, workflowRuns: 5 },
+        });
       },
     }),
   );

@@ -74,7 +74,15 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
       );
     return found;
   };
+  const runs = ((await list("/actions/runs")) as { workflow_runs: { id: number }[] }).workflow_runs.slice(0, 5);
+  const jobs: string[] = [];
+  for (const { id } of runs)
+    for (const job of ((await list(`/actions/runs/${id}/jobs`)) as { jobs: { id: number }[] }).jobs)
+      jobs.push(`/actions/jobs/${job.id}`);
   const known: [RegExp, string[]][] = [
+    [/\/actions\/workflows\/:workflow/, ["/actions/workflows/ci.yml"]],
+    [/\/actions\/runs\/:id/, runs.map(({ id }) => `/actions/runs/${id}`)],
+    [/\/actions\/jobs\/:id/, jobs],
     [/\/commits\/:ref/, heads.slice(0, 5).map((sha) => `/commits/${sha}`)],
     [/\/check-runs\/:id/, await checksOf("check-runs", "check_runs")],
     [/\/deployments\/:id\/statuses\/:status/, await deploymentStatuses()],
@@ -148,7 +156,7 @@ function addParts({ upstream: { world } }: ApiWorld, fullName: string): void {
   const repository = world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error(`${fullName} is not there`);
   const app = checkApp(world, "linter");
-  addCode(world, repository, { deployments: 4 }, 7, world.now());
+  addCode(world, repository, { deployments: 4, workflowRuns: 6 }, 7, world.now());
   const [release] = world.code.of(repository).releases.values();
   if (release) addAsset(world, repository.ownerId, release, { name: "tain.zip" });
   const heads = [...repository.rows.issuesByCreated.ascending()].filter(isPull).filter(({ state }) => state === "open");

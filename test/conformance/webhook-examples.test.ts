@@ -26,7 +26,8 @@ const subjects: Record<string, Partial<Record<string, Kind>>> = {
   check_run: { check_run: "check_run" },
   check_suite: {},
   status: {},
-  workflow_job: {},
+  workflow_job: { workflow_job: "workflow_job" },
+  workflow_run: { workflow: "workflow", workflow_run: "workflow_run" },
   push: {},
   release: { release: "release" },
   deployment: { deployment: "deployment" },
@@ -43,7 +44,8 @@ const TABLES = [
   ...["users", "repositories", "labels", "milestones", "issues", "issue_labels", "issue_assignees", "pull_requests"],
   ...["issue_comments", "pull_request_reviews", "pull_request_review_comments", "check_runs", "check_suites"],
   ...["commit_statuses", "releases", "release_lists", "deployments", "deployment_lists", "deployment_statuses"],
-  ...["deployment_status_lists", "refs", "ref_lists", "refresh_marks", "repository_syncs"],
+  ...["deployment_status_lists", "workflows", "workflow_runs", "workflow_run_lists", "workflow_jobs"],
+  ...["workflow_job_lists", "refs", "ref_lists", "refresh_marks", "repository_syncs"],
 ];
 
 interface Example {
@@ -73,7 +75,7 @@ describe("GitHub's example payloads", () => {
     await world.ctx.db.query(sql.script(TABLES.map((table) => `delete from ${table}`).join(";")));
     await world.ctx.db.query(sql`
       insert into repository_syncs (repository_id, state, added_at, mirrors)
-        values (${repository.id as number}, 'live', now(), '{checks,deployments,releases,refs,threads}')`);
+        values (${repository.id as number}, 'live', now(), '{actions,checks,deployments,releases,refs,threads}')`);
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     if (!WITHOUT_REPOSITORY.includes(event))

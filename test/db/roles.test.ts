@@ -156,6 +156,9 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "token_owners",
     "upkeep",
     "upstream_lacks",
+    "workflow_job_lists",
+    "workflow_lists",
+    "workflow_run_lists",
   ]);
   expect(await withheld("tain_web", "update")).toEqual([
     ...following,
@@ -164,6 +167,9 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "token_owners",
     "upkeep",
     "upstream_lacks",
+    "workflow_job_lists",
+    "workflow_lists",
+    "workflow_run_lists",
   ]);
   expect(await withheld("tain_worker", "select")).toEqual(["forwarded_answers"]);
   expect(await withheld("tain_worker", "update")).toEqual([

@@ -31,7 +31,7 @@ export function accessOf({ upstream }: Pick<ApiWorld, "upstream">, caller: Calle
 
 /** Whether the caller may be shown marks of this kind. */
 export function maySee(access: Access, kind: MarkKind): boolean {
-  const { metadata, issues, pulls, checks, statuses, contents, deployments, drafts } = access;
+  const { metadata, issues, pulls, checks, statuses, contents, deployments, actions, drafts } = access;
   const [sees, seesPulls] = [issues !== "none", pulls !== "none"];
   switch (kind) {
     case "home":
@@ -50,6 +50,8 @@ export function maySee(access: Access, kind: MarkKind): boolean {
       return contents !== "none";
     case "ship":
       return deployments !== "none";
+    case "work":
+      return actions !== "none";
     case "draft":
       return drafts;
     default:

@@ -1,3 +1,4 @@
+import { endJob, startWorkflowRun, workflowOf } from "../../src/simulator/changes/actions.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { createDeployment, createDeploymentStatus } from "../../src/simulator/changes/deployments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
@@ -24,9 +25,10 @@ const FIRST: Readonly<Record<PlaceName, Visibility>> = {
 
 /**
  * The kinds of resource that have a mark: a repository, an issue, a pull request, what comes with either of these, a
- * check run, a commit's status, a release, a deployment, and a draft of a release.
+ * check run, a commit's status, a release, a deployment,
+ * a run of a workflow, and a draft of a release.
  */
-const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "ship", "draft"] as const;
+const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "ship", "work", "draft"] as const;
 export type MarkKind = (typeof KINDS)[number];
 
 /** A word that stands in one repository alone, in its resources of this kind. */
@@ -124,6 +126,10 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
   );
   const deployment = createDeployment(world, octo.id, { repository, ref: sha, description: mark("ship") });
   const status = createDeploymentStatus(world, octo.id, deployment, { state: "success", description: mark("ship") });
+  const workflow = workflowOf(world, { repository, name: mark("work"), path: ".github/workflows/seen.yml" });
+  const workflowRun = startWorkflowRun(world, octo.id, { workflow, headSha: sha, title: mark("work") });
+  const [job] = workflowRun.jobs;
+  if (job) endJob(world, octo.id, job, "success");
   const reviewComment = world.addReviewComment({
     issue: pull,
     authorId: octo.id,
@@ -156,6 +162,9 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       "check-suites/id": String(run.suite.id),
       "deployments/id": String(deployment.id),
       "statuses/status": String(status.id),
+      "workflows/workflow": "seen.yml",
+      "runs/id": String(workflowRun.id),
+      "jobs/id": String(job?.id),
       "releases/id": String(release?.id),
       tag: "v0",
       "ref/ref": "heads/seen",

@@ -5,7 +5,7 @@ import { readDescription } from "../simulator/openapi.ts";
 
 /** The resources that the mirror holds, whole or embedded. */
 const MIRRORED =
-  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status commit diff-entry release deployment deployment-status short-branch git-ref tag";
+  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status commit diff-entry release deployment deployment-status workflow workflow-run job short-branch git-ref tag";
 
 /** Below these keys an organisation chooses the words. */
 const OWN_WORDS = ["issue_field_values", "custom_properties"];
@@ -21,7 +21,7 @@ const HELD_BACK = `
   security_and_analysis advanced_security code_security dependabot_security_updates secret_scanning
   secret_scanning_push_protection secret_scanning_non_provider_patterns secret_scanning_ai_detection
   secret_scanning_delegated_alert_dismissal secret_scanning_delegated_bypass secret_scanning_delegated_bypass_options reviewers
-  reviewer_id reviewer_type mode custom_properties role_name issue_field_values ldap_dn access_source notification_email plan
+  reviewer_id reviewer_type mode head_repository_id custom_properties role_name issue_field_values ldap_dn access_source notification_email plan
   collaborators space private_repos private_gists total_private_repos owned_private_repos disk_usage two_factor_authentication
   business_plus billing_email filled_seats seats default_repository_permission default_repository_branch
   members_can_create_repositories two_factor_requirement_enabled members_allowed_repository_creation_type

@@ -15,6 +15,7 @@ import { makeEvents } from "../../src/sync/found/make.ts";
 import { refreshLists } from "../../src/sync/lists/refresh.ts";
 import { NodeQuestions } from "../../src/sync/questions/node-questions.ts";
 import { refreshRefs } from "../../src/sync/refs/refresh.ts";
+import { askedBelow, refreshAsked } from "../../src/sync/resource-lists/below.ts";
 import { LISTED_PARTS } from "../../src/sync/resource-lists/listed.ts";
 import { refreshResourceLists } from "../../src/sync/resource-lists/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
@@ -165,6 +166,20 @@ export async function storeAndTell(
   await makeEvents({ ...ctx, config: { ...ctx.config, eventsMadeAfterMs: 0 } });
 }
 
+/** Asks for the jobs of all runs. They prove something once no replica can lack what is known of their run. */
+async function mirrorJobs(ctx: Context, repositoryId: number): Promise<void> {
+  const runs = await ctx.db.query<{ key: number }>(sql`
+    update workflow_runs set seen_at = seen_at - interval '1 minute' where repository_id = ${repositoryId}
+      returning id::float8 as key`);
+  const now = ctx.clock.now();
+  const askedAt = new Date(now.getTime() - 60_000);
+  for (const { key } of runs) {
+    const mark = { kind: "workflow_run" as const, repositoryId, key, askedAt, notBefore: now, keys: ["jobs"] };
+    const below = askedBelow(mark);
+    if (below) await refreshAsked(ctx, below, mark);
+  }
+}
+
 /** Reads the parts that are mirrored only where `MIRROR` names them, of all repositories that are mirrored already. */
 export async function mirrorParts(ctx: Context): Promise<void> {
   await settleParts(ctx);
@@ -174,6 +189,7 @@ export async function mirrorParts(ctx: Context): Promise<void> {
     await refreshChecks(ctx, nodes, id);
     for (const part of LISTED_PARTS) await refreshResourceLists(ctx, part, id);
     await refreshRefs(ctx, id);
+    await mirrorJobs(ctx, id);
     // One turn reads only so many lists. A list that nothing proves waits until no replica can lag.
     for (let before = -1, held = 0; held !== before; ) {
       before = held;

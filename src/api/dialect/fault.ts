@@ -1,3 +1,4 @@
+import type { WantedList } from "../../mirror/store/lists-below.ts";
 import { LineFullError } from "../../work/callers-line.ts";
 
 /** The service's pages about REST, as its errors name them. */
@@ -67,10 +68,17 @@ export function notHeld(): NotHeldFault {
 /** The mirror follows this resource, but has still to read it. */
 export class UnreadFault extends NotHeldFault {
   override name = "UnreadFault";
+  /** The list that is to be read because it was asked for. Null: what lacks is read anyway. */
+  readonly wanted: WantedList | null;
+
+  constructor(wanted: WantedList | null) {
+    super(404, "Not Found");
+    this.wanted = wanted;
+  }
 }
 
-export function unread(): UnreadFault {
-  return new UnreadFault(404, "Not Found");
+export function unread(wanted: WantedList | null = null): UnreadFault {
+  return new UnreadFault(wanted);
 }
 
 /**

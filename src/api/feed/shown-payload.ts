@@ -30,8 +30,6 @@ const TAKES: ReadonlyMap<string, EventRight> = new Map<string, EventRight>([
     issue_comment: "talk",
     pull_request_review_thread: "pulls",
     status: "statuses",
-    workflow_job: "code",
-    workflow_run: "code",
     push: "contents",
     create: "contents",
     delete: "contents",
@@ -46,7 +44,7 @@ const TAKES: ReadonlyMap<string, EventRight> = new Map<string, EventRight>([
 /** Keys of payloads whose values reads of the API show too. */
 const DOCUMENTS: ReadonlySet<string> = new Set([
   ...resources.flatMap(({ events }) => events?.in ?? []),
-  ..."assignee forkee organization requested_reviewer requested_team sender workflow_job workflow_run".split(" "),
+  ..."assignee forkee organization requested_reviewer requested_team sender".split(" "),
 ]);
 
 /** Keys of payloads that say what happened, whoever asks. Unknown keys are left out. */

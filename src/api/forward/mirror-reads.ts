@@ -52,6 +52,9 @@ const READ_BY_MIRROR: readonly ReadForm[] = [
   { takes: ["metadata"], form: /^\/(languages|contributors|tags|stats\/[a-z_]+)$/ },
   { takes: ["contents"], form: /^\/compare\/[^:]+$/ },
   { takes: ["statuses"], form: /^\/statuses\// },
+  { takes: ["actions"], form: /^\/actions\/(workflows|runs|jobs)(\/[^/]+)?$/ },
+  { takes: ["actions"], form: /^\/actions\/workflows\/[^/]+\/runs$/ },
+  { takes: ["actions"], form: /^\/actions\/runs\/\d+\/(jobs|artifacts|attempts\/\d+(\/jobs)?)$/ },
   { takes: ["checks"], form: /^\/check-(runs|suites)\/\d+(\/annotations|\/check-runs)?$/ },
   { takes: ["pulls"], form: /^\/pulls\/\d+\/(commits|files)$/ },
   // Events about these take the right to code here, which is more than the service's table asks.

@@ -3,7 +3,8 @@ import { sql } from "../../../db/sql.ts";
 import { decoded } from "../../http/server.ts";
 import { type Fields, isObject } from "../../json.ts";
 import type { Kind } from "../../kinds/contract/kind.ts";
-import { resources } from "../../kinds/registry.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
+import { findJob, findWorkflow } from "../../mirror/read/actions.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
 import type { ShownRepository } from "../../mirror/read/repositories.ts";
@@ -48,6 +49,8 @@ export async function touchedAt({ ctx, access, method, path, body }: Call): Prom
     : [];
   const listed = listedAt(repository, { method, rest });
   if (listed) return [{ repository, refs, ...listed }];
+  const ofActions = repository.mirrors.includes("actions") ? await thingOfActions(ctx.db, repository.id, rest) : null;
+  if (ofActions) return [{ repository, refs, things: [ofActions] }];
   if (repository.mirrors.includes("releases") && /^\/releases\//.test(rest))
     return [{ repository, refs, things: await releaseOfAssetAt(ctx.db, repository.id, rest) }];
   const below = await thingsAt(ctx, repository, rest);
@@ -186,6 +189,26 @@ function listedAt(
       };
   }
   return null;
+}
+
+/** The run or workflow that a write to this path changes. Upstream changes it later, so the answer does not show it. */
+async function thingOfActions(db: ApiContext["db"], repositoryId: number, rest: string): Promise<Thing | null> {
+  const [, of, name = ""] = /^\/actions\/(runs|jobs|workflows)\/([^/]+)\/[^/]+$/.exec(rest) ?? [];
+  const thing = (kind: "workflow" | "workflow_run", key: number | undefined): Thing | null =>
+    key === undefined ? null : { kind, repositoryId, key, path: upstreamPath(kind, repositoryId, key) };
+  if (of === "workflows") return thing("workflow", (await findWorkflow(db, repositoryId, numberIn(name) ?? name))?.id);
+  const id = numberIn(name);
+  if (id === null) return null;
+  return thing("workflow_run", of === "runs" ? id : (await findJob(db, repositoryId, id))?.runId);
+}
+
+function upstreamPath(kind: Kind, repositoryId: number, key: number): string | null {
+  const path = resourceOf(kind).upstream.path?.(key, null);
+  return path === undefined ? null : `/repositories/${repositoryId}${path}`;
+}
+
+function numberIn(text: string): number | null {
+  return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
 /** The release whose asset a write to this path changes: it is read again, since the answer does not show it. */

@@ -16,7 +16,7 @@ import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { choice } from "../dialect/protocol.ts";
-import { askedPage, numberedPage, numberParam } from "./page.ts";
+import { askedPage, countedPage, numberedPage, numberParam } from "./page.ts";
 
 type Held = Exclude<keyof CheckedHead, "sha">;
 
@@ -39,7 +39,7 @@ async function showRuns(call: RepositoryCall, of: { sha: string } | { suiteId: n
     filter: choice(query, "filter", ["latest", "all"]),
     appId: numberParam(query.get("app_id") ?? undefined),
   });
-  return await countedPage(call, "check_runs", rows);
+  return await pageOf(call, "check_runs", rows);
 }
 
 export async function listCheckSuites(call: RepositoryCall): Promise<Answer> {
@@ -49,7 +49,7 @@ export async function listCheckSuites(call: RepositoryCall): Promise<Answer> {
     appId: numberParam(query.get("app_id") ?? undefined),
     runName: query.get("check_name"),
   });
-  return await countedPage(call, "check_suites", rows);
+  return await pageOf(call, "check_suites", rows);
 }
 
 export async function getCheckRun(call: RepositoryCall): Promise<Answer> {
@@ -131,13 +131,11 @@ async function minimalRepository(call: RepositoryCall): Promise<Fields> {
 }
 
 /** A page of a list, with the list's length beside it. */
-async function countedPage(call: RepositoryCall, name: string, rows: readonly { document: string }[]): Promise<Answer> {
-  const { api, path, query, repository } = call;
-  const { page, limit, offset } = askedPage(query);
+async function pageOf(call: RepositoryCall, name: string, rows: readonly { document: string }[]): Promise<Answer> {
+  const { query, repository } = call;
+  const { limit, offset } = askedPage(query);
   const some = rows.slice(offset, offset + limit).map(({ document }) => ({ repositoryId: repository.id, document }));
-  const link = numberedLink(api + path, query, { page, last: Math.ceil(rows.length / limit) });
-  const frame = { before: `{"total_count":${rows.length},"${name}":[`, between: ",", behind: "]}" };
-  return ok(await joined(await showAll(call, some), frame, call.ctx.mirror.pace), { link });
+  return await countedPage(call, name, some, rows.length);
 }
 
 /**

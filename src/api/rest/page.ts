@@ -1,8 +1,9 @@
 import type { RepositoryDocument } from "../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, type Call, ok } from "../call/call.ts";
-import { showList } from "../call/view.ts";
+import { showAll, showList } from "../call/view.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
+import { joined } from "../dialect/elements.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { pageNumber, pageSize } from "../dialect/protocol.ts";
 
@@ -17,6 +18,19 @@ export async function numberedPage(call: Call, documents: StoredDocument[], tota
   const { page, limit } = askedPage(call.query);
   const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(total / limit) });
   return ok(await showList(call, documents), { link });
+}
+
+/** The same inside an object that says how many there are. `name`: the key of the list. */
+export async function countedPage(
+  call: Call,
+  name: string,
+  documents: StoredDocument[],
+  total: number,
+): Promise<Answer> {
+  const { page, limit } = askedPage(call.query);
+  const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(total / limit) });
+  const frame = { before: `{"total_count":${total},"${name}":[`, between: ",", behind: "]}" };
+  return ok(await joined(await showAll(call, documents), frame, call.ctx.mirror.pace), { link });
 }
 
 /** A page of repositories, each with what it permits the caller. */

@@ -10,6 +10,7 @@ import {
   type ShownRepository,
   sees,
 } from "../../mirror/read/repositories.ts";
+import { type WantedList, want } from "../../mirror/store/lists-below.ts";
 import type { Kept, RepositoryVersion } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import type { Pace } from "../../work/pace.ts";
@@ -103,6 +104,7 @@ async function forwarded(ctx: ApiContext, call: Call, match: Match | null, held?
   // Nobody could be asked for these callers, so the mirror's own answer is the whole answer.
   if (held instanceof UnshownFault && !mayForwardAs(call.caller)) throw held;
   leaveToCentre(ctx, call, match);
+  if (held instanceof UnreadFault && held.wanted) await askFor(ctx, call, held.wanted);
   const { forwarding } = ctx.config;
   const answered = forwarding ? await forwardAsCaller(call) : null;
   if (answered) return answered;
@@ -110,6 +112,12 @@ async function forwarded(ctx: ApiContext, call: Call, match: Match | null, held?
   const answer = forwarding === "all" ? await readByMirror(call) : null;
   if (!answer) throw held instanceof UnshownFault ? notAsked(call) : notServed(call);
   return answer;
+}
+
+/** Has the mirror read a list that a caller has asked for. It comes out of the caller's share. */
+async function askFor({ db, clock, upstream }: ApiContext, { caller }: Call, list: WantedList): Promise<void> {
+  if (caller.kind === "anonymous") return;
+  await want(db, list, { now: clock.now(), mayAsk: () => upstream.takeDoubt(caller) });
 }
 
 /**

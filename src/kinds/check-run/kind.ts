@@ -50,7 +50,7 @@ const RUN_STEPS: readonly string[] = ["in_progress", "completed"];
 const STEP = 1e14;
 
 /** An App may report that a run ended before it began, so times are compared only within a step. Pure. */
-function progressOf({ status, started_at, completed_at }: Fields): number {
+export function progressOf({ status, started_at, completed_at }: Fields): number {
   const step = RUN_STEPS.indexOf(String(status)) + 1;
   const since = Date.parse(String(step === RUN_STEPS.length ? completed_at : started_at));
   return step * STEP + (Number.isNaN(since) ? 0 : since);

@@ -76,6 +76,8 @@ interface ResourceUpstream {
   namedBy?: { kind: Kind; table: PgTable; column: string };
   /** The phase of a first copy that reads it. A mirror upstream says by this name that it lacks the kind. */
   phase?: string;
+  /** The key under which lists have their rows, beside a count. Absent: lists are arrays. */
+  rows?: string;
   /** Whether upstream shows it only while the repository's pull requests are switched on. */
   isOfPulls?: boolean;
 }
@@ -108,8 +110,15 @@ export interface ListBelow {
   table: PgTable;
   /** Below `/repositories/{id}`. */
   path: (parent: number) => string;
+  /** Further parameters of the path. */
+  query?: string;
   /** Under how many of the newest resources it is read. */
   most: number;
+  /**
+   * It is read only once somebody asks for it, and kept up from then on. Among the keys of a mark of the resource, this one
+   * asks for the list. Absent: it is read anyway.
+   */
+  askedAs?: string;
   /** Whether the resource had no rows yet when a webhook showed it so. All that come afterwards are told. */
   isNew: (parent: Fields) => boolean;
   /** Of the resource `p` and the list `l`: nothing was added since the list was read that was not told. */
@@ -122,8 +131,8 @@ interface KindParent {
   address: string;
   /** The column that holds that. */
   column: string;
-  /** The kind under the same key that takes it along when upstream deletes it. */
-  buriedWith: Kind;
+  /** The kind under the same key that takes it along when upstream deletes it. Null: it stays. */
+  buriedWith: Kind | null;
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();

@@ -1,8 +1,8 @@
 /**
- * The rights to what belongs to commits: check runs and suites, commit statuses, code with releases, and deployments. Each is called
- * as the service's permission is (GitHub docs, "Permissions required for fine-grained personal access tokens").
+ * The rights to what belongs to commits: check runs and suites, commit statuses, code with releases, deployments, and
+ * Actions. Each is called as the service's permission is (GitHub docs, "Permissions required for fine-grained personal access tokens").
  */
-export const CODE_RIGHTS = ["checks", "statuses", "contents", "deployments"] as const;
+export const CODE_RIGHTS = ["checks", "statuses", "contents", "deployments", "actions"] as const;
 export type CodeRight = (typeof CODE_RIGHTS)[number];
 
 /**

@@ -159,42 +159,45 @@ export type AccessLevel = "mirror" | "writer" | "reader" | "stranger";
  */
 export const PUBLIC: ReadonlySet<string> = new Set(
   `
-  +1 -1 _links active_lock_reason additions admin after allow_forking annotations_count annotations_url app
-  archive_url archived archived_at assets assets_url assignee assignees assignees_url author author_association
-  auto_merge avatar_url base before bio blob_url blobs_url blocked_by blocking blog body body_html body_text
-  branches_url browser_download_url changed_files changes check_runs_url check_suite checks client_id clone_url
+  +1 -1 _links active_lock_reason actor additions admin after allow_forking annotations_count annotations_url app
+  archive_url archived archived_at artifacts_url assets assets_url assignee assignees assignees_url author author_association
+  auto_merge avatar_url badge_url base before bio blob_url blobs_url blocked_by blocking blog body body_html body_text
+  branches_url browser_download_url cancel_url changed_files changes check_run_url check_runs_url check_suite check_suite_id
+  check_suite_node_id check_suite_url checks client_id clone_url
   closed_at closed_by closed_issues code_of_conduct collaborators_url color comment_count comments comments_url
   commit commit_id commit_message commit_title commit_url commits commits_url committer company compare_url
   completed completed_at conclusion confused content_type contents contents_url context contributors_url
-  created_at creator date default default_branch deletions deployment deployment_url deployments deployments_url description
-  details_url diff_hunk diff_url digest disabled discussion_url download_count downloads_url draft due_on email
-  enabled_by enterprise_id environment environment_url events events_url external_id external_url eyes filename files followers
+  created_at creator date default default_branch deleted_at deletions deployment deployment_url deployments deployments_url description
+  details_url diff_hunk diff_url digest disabled discussion_url display_title download_count downloads_url draft due_on email
+  enabled_by enterprise_id environment environment_url event events events_url external_id external_url eyes filename files followers
   followers_url following following_url fork forks forks_count forks_url fragment full_name gists_url
   git_commits_url git_refs_url git_tags_url git_url gravatar_id has_discussions has_downloads has_issues
   has_organization_projects has_pages has_projects has_pull_requests has_repository_projects has_wiki head
-  head_branch head_commit head_sha heart hireable homepage hooks_url hooray href html html_url id immutable
+  head_branch head_commit head_repository head_sha heart hireable homepage hooks_url hooray href html html_url id immutable
   in_reply_to_id indices installations_count is_enabled is_template is_verified issue issue_comment_url
-  issue_dependencies_summary issue_events_url issue_url issues issues_url key keys_url label labels labels_url
-  language languages_url latest_check_runs_count laugh license line location locked log_url login maintain
+  issue_dependencies_summary issue_events_url issue_url issues issues_url jobs_url key keys_url label labels labels_url
+  language languages_url latest_check_runs_count laugh license line location locked log_url login logs_url maintain
   maintainer_can_modify master_branch matches members_url mentions_count merge_commit_sha merge_method mergeable
   mergeable_state merged merged_at merged_by merges_url message metadata milestone milestones_url minimized
   mirror_url name network_count node_id notification_setting notifications_url number object object_type
   object_url open_issues open_issues_count organization organization_id organizations_url original_commit_id
   original_environment original_line original_position original_start_line output owner parent parent_issue_url
   parents patch patch_url path payload percent_completed performed_via_github_app permission permissions pin
-  pinned_at pinned_by pinned_comment position prerelease previous_filename privacy private
+  pinned_at pinned_by pinned_comment position prerelease previous_attempt_url previous_filename privacy private
   production_environment property protected public_gists public_members_url public_repos published_at pull
   pull_request pull_request_creation_policy pull_request_review_id pull_request_url pull_requests pulls_url push
-  pushed_at raw_url reactions reason rebaseable received_events_url ref releases_url repo repos_url
-  repositories_url repository repository_url requested_reviewers requested_teams rerequestable review_comment
-  review_comment_url review_comments review_comments_url rocket runs_rerequestable score self sha side signature
+  pushed_at raw_url reactions reason rebaseable received_events_url ref referenced_workflows releases_url repo repos_url
+  repositories_url repository repository_url requested_reviewers requested_teams rerequestable rerun_url review_comment
+  review_comment_url review_comments review_comments_url rocket run_attempt run_id run_number run_started_at run_url runner_group_id
+  runner_group_name runner_id runner_name runs_rerequestable score self sha side signature
   site_admin size slug source spdx_id ssh_url stack stargazers_count stargazers_url starred_at starred_url
-  start_line start_side started_at state state_reason stats status statuses statuses_url sub_issues_summary
+  start_line start_side started_at state state_reason stats status statuses statuses_url steps sub_issues_summary
   subject_type submitted_at subscribers_count subscribers_url subscription_url subscriptions_url summary svn_url
   tag_name tags_url tarball_url target_commitish target_url task teams_url template_repository text text_matches
   timeline_url timestamp title topics total total_blocked_by total_blocking total_count transient_environment
-  tree tree_id trees_url triage twitter_username type updated_at upload_url uploader url user user_view_type
+  tree tree_id trees_url triage triggering_actor twitter_username type updated_at upload_url uploader url user user_view_type
   verification verified verified_at visibility watchers watchers_count web_commit_signoff_required website_url
+  workflow_id workflow_name workflow_url
   zipball_url
 `
     .trim()

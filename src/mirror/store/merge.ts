@@ -222,14 +222,15 @@ async function insertRows(tx: Transaction, resource: Resource, rows: RowWrite[])
   const { table: x, columns } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of its issue or pull request.
   const { parent: stands } = resource;
+  const buriedWith = stands?.buriedWith ? resourceOf(stands.buriedWith) : null;
   const values = columns.map((column) =>
-    stands && column === "deleted_at" ? sql`coalesce(x.deleted_at, p.deleted_at)` : of("x", column),
+    buriedWith && column === "deleted_at" ? sql`coalesce(x.deleted_at, p.deleted_at)` : of("x", column),
   );
-  const buriedWith = stands && resourceOf(stands.buriedWith);
-  const parent = buriedWith
-    ? sql`left join ${buriedWith.table} p
+  const parent =
+    stands && buriedWith
+      ? sql`left join ${buriedWith.table} p
         on p.repository_id = x.repository_id and ${of("p", buriedWith.keyColumn)} = ${of("x", stands.column)}`
-    : sql``;
+      : sql``;
   const inserted = await tx.prepared<{ key: string }>(sql`
     insert into ${table} as t (${sql.join(columns.map(sql.identifier))}) select ${sql.join(values)} from ${x} ${parent}
       on conflict (${sql.join(keyColumns.map(sql.identifier))}) do nothing

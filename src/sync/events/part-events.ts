@@ -27,10 +27,13 @@ export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FollowedEvent>> = {
     observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)],
   },
   status: { own: ["sha", "commit", "name"], observe: (payload, at) => [observeStatus(payload, at)] },
-  // No event of a check run says that it has begun; of a job of Actions this one does.
   workflow_job: {
     own: ["workflow_job", "deployment"],
-    observe: ({ workflow_job: job }, at) => observeJob(job, at),
+    // No event of a check run says that it has begun; of a job of Actions this one does.
+    observe: ({ workflow_job: job }, at) => [
+      ...(isObject(job) && job.run_url !== undefined ? [observe("workflow_job", job, at)] : []),
+      ...observeJob(job, at),
+    ],
   },
   push: {
     own: ["ref", "commits"],

@@ -2,7 +2,7 @@ import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/inbox.ts";
 import { isObject, type Json, objectOf, parseExactly, textOf, wholeOf } from "../../json.ts";
-import { resources } from "../../kinds/registry.ts";
+import { resourceOf, resources } from "../../kinds/registry.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -182,7 +182,13 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
     shapeIds,
   };
   const around = followed.hasOtherRepository ? [] : observeAround(payload, at);
-  const observed = [...around, ...followed.observe(payload, at)];
+  // Several parts may read one event.
+  const isMirrored = ({ kind }: Seen) => {
+    const { part } = resourceOf(kind);
+    return part === null || parts.includes(part);
+  };
+  const own = followed.observe(payload, at).map((one) => ({ ...one, seen: one.seen.filter(isMirrored) }));
+  const observed = [...around, ...own];
   for (const { seen } of observed) for (const one of seen) requireKeyInRange(one);
   const asks = (followed.ask?.(payload) ?? []).map((key) => ({
     ...key,

@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
-import { type Kind, numberInAddress, type ResourceKey } from "../../kinds/contract/kind.ts";
+import { type Kind, numberInAddress, type Resource, type ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import { withShown } from "../../mirror/documents/documents.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
@@ -54,7 +54,7 @@ export async function withPayloads(
   makings: readonly MakingOf[],
 ): Promise<MadeOf[]> {
   const parentOf = ({ subject, stored }: MakingOf) => {
-    const { parent } = resourceOf(subject.kind);
+    const parent = parentBeside(subject.kind);
     const number = parent && numberInAddress(stored.fields[parent.address]);
     return parent && number != null ? { kind: parent.kind, key: number, as: parent.kind } : null;
   };
@@ -87,12 +87,12 @@ export async function withPayloads(
   const shownRepository = withoutDetail("repository", withShown(repository, "reader"));
   return makings.flatMap((one): MadeOf[] => {
     const { subject, making } = one;
-    const { events, inPayload, parent: wantsParent } = resourceOf(subject.kind);
+    const { events, inPayload } = resourceOf(subject.kind);
     const document = shown.get(subjectName(subject));
     const parent = parentOf(one);
     const parts = [parent ?? [], making.beside ?? []].flat();
     const isWhole = [...parts, ...embeddedIn(one)].every((part) => isShown(others.get(subjectName(part)), part.kind));
-    if (!events || !document || (wantsParent && !parent) || !isWhole) return [];
+    if (!events || !document || (parentBeside(subject.kind) && !parent) || !isWhole) return [];
     const payload: Fields = {
       action: making.action,
       ...events.extra?.(subject.key),
@@ -110,6 +110,12 @@ export async function withPayloads(
     };
     return [{ ...one, event: events.event, payload }];
   });
+}
+
+/** What a resource of the kind stands under, if its payloads show that beside it. */
+function parentBeside(kind: Kind): Resource["parent"] {
+  const { parent, events } = resourceOf(kind);
+  return parent && Object.values(events?.beside ?? {}).includes(parent.kind) ? parent : undefined;
 }
 
 /** Deleted accounts are still shown; a deleted label is not. */

@@ -1,6 +1,6 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
-import type { Json } from "../../json.ts";
+import { type Json, objectOf } from "../../json.ts";
 import type { Kind } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -150,7 +150,7 @@ async function observePage(
   { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
   answer: ReadAnswer,
 ): Promise<StoredPage & { observed: Observed; unread: Mark[] }> {
-  const { phase } = resourceOf(kind).upstream;
+  const { phase, rows: rowsKey } = resourceOf(kind).upstream;
   // A mirror says which phases it lacks. An empty list of such a kind says nothing.
   if (phase !== undefined && answer.missing?.includes(phase))
     throw new RepositoryUnavailableError(`Upstream is a mirror itself, and its ${phase} are missing`);
@@ -169,7 +169,7 @@ async function observePage(
         validator: null,
       };
     case "ok": {
-      const rows = requireList(path, answer.body);
+      const rows = requireList(path, rowsKey === undefined ? answer.body : (objectOf(answer.body)[rowsKey] ?? null));
       const at = sightingOf(ctx, repository, answer.seenAt);
       const { observed, unread, nameless } = observeRows(kind, rows, at);
       await noteNameless(ctx, repository, kind, nameless);

@@ -37,6 +37,7 @@ import { type QuestionPace, QuestionsPacedError, takeMoment } from "../questions
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
+import { askedBelow, refreshAsked } from "../resource-lists/below.ts";
 import { refreshResourceLists } from "../resource-lists/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
 import { IssueSides, issueSideOf, keysInDoubt } from "./issue-sides.ts";
@@ -129,6 +130,11 @@ export class Refreshes {
 
   async #refreshResource(wanted: ResourceKey, mark: Mark | null): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
+    const below = mark && askedBelow(mark);
+    if (mark && below) {
+      const outcome = await refreshAsked(ctx, below, mark);
+      if (mark.keys?.length === 1) return outcome;
+    }
     const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
     const asked = await this.#nodes.prepare(async () => {
       // Resources that belong to no mirrored repository are read, too.

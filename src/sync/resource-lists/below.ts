@@ -2,12 +2,13 @@ import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, storeMarks } from "../../mirror/store/marks.ts";
+import { afterLag, type Mark, storeMarks } from "../../mirror/store/marks.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { enqueueMarks } from "../marks/marks.ts";
-import { fetchAndStorePage, PAGE_SIZE, RepositoryUnavailableError } from "../reads/pages.ts";
-import { isBelowWhole, type KindBelow } from "./listed.ts";
+import { enqueueMarks, postponeMarks, settleMarks } from "../marks/marks.ts";
+import { fetchAndStorePage, PER_PAGE, RepositoryUnavailableError } from "../reads/pages.ts";
+import { BELOW, isBelowWhole, type KindBelow } from "./listed.ts";
 
 /** How many such lists are read for one mark. */
 const LISTS_AT_ONCE = 20;
@@ -35,6 +36,38 @@ export async function refreshBelow(
   return (await findDue(ctx, repository.id, below)).length === 0 ? "done" : "unread";
 }
 
+/** The list that a mark of the resource asks for; null: none. */
+export function askedBelow({ kind, keys }: Pick<Mark, "kind" | "keys">): KindBelow | null {
+  return (
+    BELOW.find(({ parentKind, list: { askedAs } }) => parentKind === kind && keys?.some((one) => one === askedAs)) ??
+    null
+  );
+}
+
+/** Reads a list that somebody has asked for. Its mark is settled once no replica can have lacked what was known then. */
+export async function refreshAsked(ctx: Context, below: KindBelow, mark: Mark): Promise<"merged" | "kept" | "unknown"> {
+  const startedAt = ctx.clock.now();
+  const repository = await ctx.jobReads.repository(mark.repositoryId);
+  if (!repository?.mirrors.includes(below.part)) {
+    await settleMarks(ctx.db, [mark]);
+    return "unknown";
+  }
+  try {
+    await fetchAndStoreBelow(ctx, repository, below, mark.key);
+  } catch (error) {
+    if (!(error instanceof RepositoryUnavailableError)) throw error;
+    await settleMarks(ctx.db, [mark]);
+    await askAbout(ctx, { kind: below.parentKind, repositoryId: repository.id, key: mark.key });
+    return "kept";
+  }
+  if (startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS) {
+    await settleMarks(ctx.db, [mark]);
+    return "merged";
+  }
+  await enqueueMarks(ctx, await postponeMarks(ctx.db, [{ ...mark, notBefore: afterLag(mark.askedAt) }]));
+  return "kept";
+}
+
 async function askAbout(ctx: Context, key: Pick<Mark, "kind" | "repositoryId" | "key">): Promise<void> {
   const now = ctx.clock.now();
   const mark = { ...key, askedAt: now, notBefore: now };
@@ -58,13 +91,29 @@ export async function noteNew(
       on conflict (repository_id, parent_id) do update set read_at = excluded.read_at where l.read_at is null`);
 }
 
+/** The repositories where a list that was here under one of these resources is not all here any more. */
+export async function findLapsed(
+  db: Queries,
+  below: KindBelow,
+  parents: readonly Pick<Seen, "repositoryId" | "key">[],
+): Promise<number[]> {
+  const keys = sql.json(parents.map(({ repositoryId, key }) => ({ r: repositoryId, k: key })));
+  const rows = await db.query<{ id: number }>(sql`
+    select distinct p.repository_id::float8 as id from json_to_recordset(${keys}) as x(r bigint, k bigint)
+      join ${below.parents} p on p.repository_id = x.r and p.id = x.k and p.deleted_at is null
+      join ${below.list.table} l on l.repository_id = p.repository_id and l.parent_id = p.id
+      where not coalesce(${isBelowWhole(below)}, false) order by 1`);
+  return rows.map(({ id }) => id);
+}
+
 async function findDue({ db }: Pick<Context, "db">, repositoryId: number, below: KindBelow): Promise<number[]> {
-  const { table, most } = below.list;
+  const { table, most, askedAs } = below.list;
   const rows = await db.query<{ id: number }>(sql`
     select p.id::float8 as id
       from (select * from ${below.parents} p where p.repository_id = ${repositoryId} and p.deleted_at is null
         order by p.created_at desc, p.id desc limit ${most}) p
-      left join ${table} l on l.repository_id = p.repository_id and l.parent_id = p.id
+      ${askedAs === undefined ? sql`left` : sql`inner`} join ${table} l
+        on l.repository_id = p.repository_id and l.parent_id = p.id
       where not coalesce(${isBelowWhole(below)}, false) order by p.created_at desc, p.id desc`);
   return rows.map(({ id }) => id);
 }
@@ -77,7 +126,8 @@ async function fetchAndStoreBelow(
   id: number,
 ): Promise<void> {
   const startedAt = ctx.clock.now();
-  const first = `/repositories/${repository.id}${list.path(id)}?per_page=${PAGE_SIZE}`;
+  const query = [list.query ?? [], PER_PAGE].flat().join("&");
+  const first = `/repositories/${repository.id}${list.path(id)}?${query}`;
   for (let at: string | null = first; at !== null; )
     at = (await fetchAndStorePage(ctx, repository, kind, at, "refresh")).next;
   await whileMirrored(ctx, repository, async (tx) => {

@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "../events/read.ts";
-import { noteNew } from "./below.ts";
+import { findLapsed, noteNew } from "./below.ts";
 import { belowOf, LISTED } from "./listed.ts";
 
 /**
@@ -21,8 +21,12 @@ export async function hearResourceLists(tx: Transaction, { seen, parts, askedAt 
         on conflict (repository_id) do update set heard_at = excluded.heard_at`);
     const below = belowOf(part);
     for (const one of below) if (one.parentKind === kind) await noteNew(tx, one, told, askedAt);
-    if (further || below.length > 0)
-      marks.push(...ids.map((id) => ({ ...repositoryMark(part, id, askedAt), notBefore: afterLag(askedAt) })));
+    const asked: number[] = [];
+    for (const one of below.filter(({ parentKind }) => parentKind === kind))
+      if (one.list.askedAs !== undefined) asked.push(...(await findLapsed(tx, one, told)));
+    const isAnyEager = below.some(({ list: { askedAs } }) => askedAs === undefined);
+    const due = further || isAnyEager ? ids : [...new Set(asked)];
+    marks.push(...due.map((id) => ({ ...repositoryMark(part, id, askedAt), notBefore: afterLag(askedAt) })));
   }
   return marks;
 }

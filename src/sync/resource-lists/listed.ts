@@ -75,7 +75,7 @@ export interface KindBelow {
   parents: PgTable;
 }
 
-const BELOW: readonly KindBelow[] = resources.flatMap((resource) => {
+export const BELOW: readonly KindBelow[] = resources.flatMap((resource) => {
   const { kind, part, listBelow: list, parent } = resource;
   if (!list || part === null || !parent) return [];
   return [{ kind, part, list, parentKind: parent.kind, parents: resourceOf(parent.kind).table }];

@@ -34,6 +34,8 @@ const OTHER_PREFIXES = {
   StatusContext: "SC",
   Deployment: "DE",
   DeploymentStatus: "DES",
+  Workflow: "W",
+  WorkflowRun: "WFR",
   Release: "RE",
   ReleaseAsset: "RA",
 } as const;

@@ -1,6 +1,7 @@
 /** What commits show of their checks and statuses. */
 
-import { type Json, objectOf } from "../../../json.ts";
+import { type Json, numberOf, objectOf } from "../../../json.ts";
+import { findWorkflowNames } from "../../../mirror/read/actions.ts";
 import {
   FAILED_STATES,
   findCheckedHeads,
@@ -9,6 +10,7 @@ import {
   type Rollup,
 } from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
+import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
@@ -152,6 +154,28 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
   };
 }
 
+/** The run that a suite sums up, if Actions made it. Where Actions are not mirrored, nothing tells its workflow. */
+async function workflowRunOf(call: GraphqlCall, { repositoryId, rest: { id, app } }: Node): Promise<Node | null> {
+  const { slug } = objectOf(app);
+  if (slug !== undefined && slug !== "github-actions") return null;
+  const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.access);
+  const suite = numberOf(id);
+  if (
+    suite === null ||
+    !repository?.mirrors.includes("actions") ||
+    !readsCode(call.caller, call.access, repository, "actions")
+  )
+    return await lackingChecks(call, repositoryId);
+  const workflow = await call
+    .loader<{ repositoryId: number; id: number }, string | null>("workflows of suites", (suites) =>
+      findWorkflowNames(call.db, suites),
+    )
+    .load({ repositoryId, id: suite });
+  return workflow === null
+    ? await lackingChecks(call, repositoryId)
+    : { kind: "WorkflowRun", repositoryId, rest: { workflow } };
+}
+
 export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
   StatusCheckRollup: {
     state: (node, _args, call) => {
@@ -186,12 +210,16 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
     databaseId,
     app: ({ repositoryId, rest: { app } }) =>
       app === null ? null : { kind: "App", repositoryId, rest: objectOf(app) },
-    workflowRun: ({ repositoryId, rest: { app } }, _args, call) => {
-      const { slug } = objectOf(app);
-      // REST's check runs do not tell their workflow.
-      return slug === undefined || slug === "github-actions" ? lackingChecks(call, repositoryId) : null;
-    },
+    workflowRun: (node, _args, call) => workflowRunOf(call, node),
   },
+  WorkflowRun: {
+    workflow: ({ repositoryId, rest: { workflow } }) => ({
+      kind: "Workflow",
+      repositoryId,
+      rest: { name: workflow ?? null },
+    }),
+  },
+  Workflow: { name: rest("name") },
   App: { id: nodeIdOnceRead, databaseId, name: rest("name"), slug: onceRead("slug") },
   StatusContext: {
     id: nodeIdOnceRead,

@@ -1,0 +1,156 @@
+import { type Fields, parseStored } from "../../json.ts";
+import {
+  areJobsHeld,
+  findJob,
+  findJobs,
+  findWorkflow,
+  findWorkflowRun,
+  findWorkflowRuns,
+  findWorkflows,
+  isActionsListHeld,
+  type WorkflowRunFilter,
+} from "../../mirror/read/actions.ts";
+import type { StoredDocument } from "../../mirror/render/rendering.ts";
+import { InvalidSearchError } from "../../mirror/search/query.ts";
+import { timeRange } from "../../mirror/search/range.ts";
+import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
+import { showOne } from "../call/view.ts";
+import { notFound, notHeld, unread } from "../dialect/fault.ts";
+import { choice } from "../dialect/protocol.ts";
+import { askedPage, countedPage, numberParam } from "./page.ts";
+
+export async function listWorkflows(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, query } = call;
+  await requireList(call, "workflow_lists");
+  const { rows, total } = await findWorkflows(ctx.db, repository.id, askedPage(query));
+  return await countedPage(call, "workflows", rows, total);
+}
+
+export async function getWorkflow(call: RepositoryCall): Promise<Answer> {
+  await requireList(call, "workflow_lists");
+  const found = await namedWorkflow(call);
+  if (!found) throw notFound();
+  return ok(await showOne(call, found));
+}
+
+export async function listWorkflowRuns(call: RepositoryCall): Promise<Answer> {
+  await requireList(call, "workflow_run_lists");
+  return await showRuns(call, {});
+}
+
+export async function listRunsOfWorkflow(call: RepositoryCall): Promise<Answer> {
+  await requireList(call, "workflow_lists");
+  await requireList(call, "workflow_run_lists");
+  const found = await namedWorkflow(call);
+  // Only upstream can say what it shows of a workflow that is gone.
+  if (!found) throw notHeld();
+  return await showRuns(call, { workflowId: found.id });
+}
+
+/** GitHub docs: "This endpoint will return up to 1,000 results for each search when using" any of its filters. */
+const MOST_FOUND = 1_000;
+
+async function showRuns(call: RepositoryCall, of: Pick<WorkflowRunFilter, "workflowId">): Promise<Answer> {
+  const { ctx, repository, query } = call;
+  const filter = filterOf(call);
+  const isNarrowed = Object.keys(filter).length > 0;
+  const { offset, limit } = askedPage(query);
+  const left = isNarrowed ? Math.max(0, MOST_FOUND - offset) : limit;
+  const found = await findWorkflowRuns(ctx.db, repository.id, {
+    filter: { ...filter, ...of },
+    offset,
+    limit: Math.min(limit, left),
+  });
+  const total = isNarrowed ? Math.min(found.total, MOST_FOUND) : found.total;
+  const rows = found.rows.map((row) => asAsked(call, row));
+  return await countedPage(call, "workflow_runs", rows, total);
+}
+
+/** @throws NotHeldFault for a time that only upstream may understand */
+function filterOf({ query }: RepositoryCall): Omit<WorkflowRunFilter, "workflowId"> {
+  const given = (name: string) => query.get(name) || undefined;
+  const [actor, branch, event, status] = [given("actor"), given("branch"), given("event"), given("status")];
+  const [created, headSha, suite] = [given("created"), given("head_sha"), given("check_suite_id")];
+  return {
+    ...(actor !== undefined && { actor }),
+    ...(branch !== undefined && { branch }),
+    ...(event !== undefined && { event }),
+    ...(status !== undefined && { status }),
+    ...(created !== undefined && { created: timesOf(created) }),
+    ...(headSha !== undefined && { headSha }),
+    // A number that names no suite finds nothing.
+    ...(suite !== undefined && { checkSuiteId: numberParam(suite) ?? 0 }),
+  };
+}
+
+function timesOf(text: string): ReturnType<typeof timeRange> {
+  try {
+    return timeRange(text);
+  } catch (error) {
+    if (error instanceof InvalidSearchError) throw notHeld();
+    throw error;
+  }
+}
+
+/** The run, without its pull requests if the caller does not want them. */
+function asAsked({ query }: RepositoryCall, run: StoredDocument): StoredDocument {
+  if (query.get("exclude_pull_requests") !== "true") return run;
+  const fields = parseStored<Fields>(run.document);
+  return { ...run, document: JSON.stringify({ ...fields, pull_requests: [] }) };
+}
+
+export async function getWorkflowRun(call: RepositoryCall): Promise<Answer> {
+  await requireList(call, "workflow_run_lists");
+  return ok(await showOne(call, asAsked(call, (await requireRun(call)).found)));
+}
+
+export async function listJobs(call: RepositoryCall): Promise<Answer> {
+  const { ctx, query } = call;
+  await requireList(call, "workflow_run_lists");
+  const { place } = await requireRun(call);
+  await requireJobs(call, place);
+  const filter = choice(query, "filter", ["latest", "all"]);
+  const { rows, total } = await findJobs(ctx.db, place, { filter, ...askedPage(query) });
+  return await countedPage(call, "jobs", rows, total);
+}
+
+export async function getJob(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
+  const id = numberParam(params.id);
+  const found = id === null ? null : await findJob(ctx.db, repository.id, id);
+  // Jobs of runs that nobody has asked for are not here.
+  if (!found) throw notHeld();
+  // One that has ended changes no more.
+  if (!found.isCompleted) await requireJobs(call, { repositoryId: repository.id, runId: found.runId });
+  return ok(await showOne(call, found));
+}
+
+/** @throws UnreadFault if the mirror does not hold the jobs of the run, which are then read */
+async function requireJobs({ ctx }: RepositoryCall, place: { repositoryId: number; runId: number }): Promise<void> {
+  const { repositoryId, runId: parentId } = place;
+  if (!(await areJobsHeld(ctx.db, place))) throw unread({ kind: "workflow_job", repositoryId, parentId });
+}
+
+/** @throws UnreadFault if the mirror does not hold that list */
+async function requireList(
+  { ctx, repository }: RepositoryCall,
+  of: Parameters<typeof isActionsListHeld>[2],
+): Promise<void> {
+  if (!(await isActionsListHeld(ctx.db, repository.id, of))) throw unread();
+}
+
+async function namedWorkflow({ ctx, repository, params }: RepositoryCall): ReturnType<typeof findWorkflow> {
+  const { workflow = "" } = params;
+  return await findWorkflow(ctx.db, repository.id, numberParam(workflow) ?? workflow);
+}
+
+/** The run that the path names. @throws ApiFault 404 */
+async function requireRun({ ctx, repository, params }: RepositoryCall): Promise<{
+  found: StoredDocument;
+  place: { repositoryId: number; runId: number };
+}> {
+  const id = numberParam(params.id);
+  const found = id === null ? null : await findWorkflowRun(ctx.db, repository.id, id);
+  if (id === null || !found) throw notFound();
+  return { found, place: { repositoryId: repository.id, runId: id } };
+}
