@@ -13,7 +13,7 @@ const READ_MS = 30_000;
 const WRITE_MS = 60_000;
 
 /** The mirror that is asked, and for whom. */
-export interface Mirror {
+export interface AskedMirror {
   url: string;
   token: string;
   /** The addresses through which the caller came, as `X-Forwarded-For` lists them. Null: the caller is on this machine. */
@@ -21,28 +21,28 @@ export interface Mirror {
 }
 
 /** What is left out of the query is undefined. A list is written with commas. */
-export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+export type QueryValues = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /** An answer, and whether its list goes on. */
-export interface Page {
+export interface ListAnswer {
   document: Json;
   hasNext: boolean;
 }
 
 /** What of the tool's answer is asked for, and how an agent knows it: `issue`, `issue 7 of owner/name`. */
-export interface Part {
+export interface AnswerPart {
   part: string;
   what: string;
 }
 
 /** One call of a tool: the requests that it makes, and how fresh the answers are. */
 export class MirrorCall {
-  readonly #mirror: Mirror;
+  readonly #mirror: AskedMirror;
   /** Aborts when the agent no longer waits. */
   readonly #gone: AbortSignal;
   readonly #parts: PartFreshness[] = [];
 
-  constructor(mirror: Mirror, gone: AbortSignal) {
+  constructor(mirror: AskedMirror, gone: AbortSignal) {
     this.#mirror = mirror;
     this.#gone = gone;
   }
@@ -52,14 +52,14 @@ export class MirrorCall {
   }
 
   /** @throws ToolFault */
-  async get(of: Part, path: string, query: Query = {}): Promise<Page> {
+  async get(of: AnswerPart, path: string, query: QueryValues = {}): Promise<ListAnswer> {
     const signal = AbortSignal.any([this.#gone, AbortSignal.timeout(READ_MS)]);
     const answer = await this.#send(`${path}${queryText(query)}`, { signal });
     return await this.#read(of, answer, { isWrite: false });
   }
 
   /** Writes once, and to the end: an agent that left may ask later what became of it. @throws ToolFault */
-  async write(of: Part, method: "POST" | "PATCH", path: string, body: object): Promise<Json> {
+  async write(of: AnswerPart, method: "POST" | "PATCH", path: string, body: object): Promise<Json> {
     const headers = { "content-type": "application/json" };
     const signal = AbortSignal.timeout(WRITE_MS);
     const answer = await this.#send(path, { method, headers, body: JSON.stringify(body), signal });
@@ -67,7 +67,7 @@ export class MirrorCall {
   }
 
   /** The lines of the feed, until `enough` aborts. @throws ToolFault */
-  async *lines(of: Part, query: Query, enough: AbortSignal): AsyncGenerator<FeedLine> {
+  async *lines(of: AnswerPart, query: QueryValues, enough: AbortSignal): AsyncGenerator<FeedLine> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(new DOMException("It took too long", "TimeoutError")), READ_MS);
     try {
@@ -100,7 +100,7 @@ export class MirrorCall {
     }
   }
 
-  async #read(of: Part, answer: Response, { isWrite }: { isWrite: boolean }): Promise<Page> {
+  async #read(of: AnswerPart, answer: Response, { isWrite }: { isWrite: boolean }): Promise<ListAnswer> {
     let text: string;
     try {
       text = await textIn(answer);
@@ -138,7 +138,7 @@ async function textIn({ body }: Response): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
-function queryText(query: Query): string {
+function queryText(query: QueryValues): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || (Array.isArray(value) && value.length === 0) ? [] : [[name, String(value)]],
   );

@@ -42,7 +42,7 @@ interface FaultAnswer {
 }
 
 /** What is asked of the mirror, as far as its refusal depends on it. */
-interface Asked {
+interface RefusedQuestion {
   /** What the agent knows it by: `issue 7 of owner/name`. */
   what: string;
   isWrite: boolean;
@@ -52,7 +52,7 @@ interface Asked {
 export function refusal(
   { status, headers }: Pick<Response, "status" | "headers">,
   document: Fields,
-  { what, isWrite }: Asked,
+  { what, isWrite }: RefusedQuestion,
 ): ToolFault {
   const said = sayingOf(document);
   const hint = headers.get("x-tain-hint");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Page } from "../api/call.ts";
+import type { ListAnswer } from "../api/call.ts";
 import { LONGEST_TEXT } from "./texts.ts";
 
 /** `.` and `..` would lead to another path. Some models take no pattern that looks ahead. */
@@ -35,7 +35,7 @@ export const textBound = {
 };
 
 /** How to ask for the page after this one. Pure. */
-export function nextPage({ hasNext }: Page, { page }: { page: number }): string[] {
+export function nextPage({ hasNext }: ListAnswer, { page }: { page: number }): string[] {
   return hasNext ? [`There are more: ask with page=${page + 1}`] : [];
 }
 

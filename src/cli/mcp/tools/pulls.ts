@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type Fields, objectOf, rowsOf, textOf } from "../../../json.ts";
-import type { MirrorCall, Page } from "../api/call.ts";
+import type { ListAnswer, MirrorCall } from "../api/call.ts";
 import { ToolFault } from "../api/faults.ts";
 import { direction, nextPage, number, paging, repository, repositoryPath, state, textBound } from "./inputs.ts";
 import { Texts } from "./texts.ts";
@@ -103,7 +103,7 @@ async function checksOf(call: MirrorCall, name: string, sha: string): Promise<Fi
 }
 
 /** A part that this caller is not shown takes nothing from the rest. @throws ToolFault of another kind */
-async function unlessWithheld<Found extends Page | Fields>(
+async function unlessWithheld<Found extends ListAnswer | Fields>(
   ask: () => Promise<Found>,
 ): Promise<Found | { withheld: string }> {
   try {

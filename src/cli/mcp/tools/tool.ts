@@ -2,7 +2,7 @@ import type { CallToolResult, McpServer, StandardSchemaWithJSON } from "@modelco
 import { reasonOf } from "../../../failure.ts";
 import type { Fields } from "../../../json.ts";
 import { type CallersLine, LineFullError } from "../../../work/callers-line.ts";
-import { type Mirror, MirrorCall } from "../api/call.ts";
+import { type AskedMirror, MirrorCall } from "../api/call.ts";
 import { ToolFault } from "../api/faults.ts";
 
 /** What a tool answers, before its freshness is added. */
@@ -26,7 +26,7 @@ interface Declared<Given> {
 
 /** Where a tool does its work. */
 export interface Workplace {
-  mirror: Mirror;
+  mirror: AskedMirror;
   /** Bounds how many calls work at once. */
   turns: CallersLine;
   /** Tells the operator of a mistake of ours. */
