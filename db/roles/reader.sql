@@ -56,7 +56,24 @@ begin
 end
 $$;
 
+-- The views for readers, of all repositories.
+grant usage on schema tain_v1 to tain_reader;
+grant select on all tables in schema tain_v1 to tain_reader;
+
+-- And for roles that may read some repositories only, which the views tell them apart by.
+do $$
+declare
+  names text := (select string_agg(distinct quote_ident(o.rolname), ', ') from reader_repositories g join pg_roles o on o.rolname = g.role);
+begin
+  if names is not null then
+    execute format('grant usage on schema tain_v1 to %s', names);
+    execute format('grant select on all tables in schema tain_v1 to %s', names);
+  end if;
+end
+$$;
+
 -- Not granted:
+-- reader_repositories: who may read what.
 -- api_tokens: the hashes of our own tokens.
 -- validators, token_owners: fingerprints of upstream's tokens.
 -- writes: which caller did what, with the fingerprints of callers' tokens.

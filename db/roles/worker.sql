@@ -48,6 +48,9 @@ begin
 end
 $$;
 
+-- It forgets who may read a repository that it purges.
+grant select, delete on reader_repositories to tain_worker;
+
 -- It drops what is too old of what callers wrote, and changes none of it. An operator asks it for the record.
 grant select, delete on writes to tain_worker;
 

@@ -28,6 +28,16 @@ export const apiTokens = pgTable(
   ],
 );
 
+/** One row is one repository that one role of Postgres may read, through the views of `tain_v1`. */
+export const readerRepositories = pgTable(
+  "reader_repositories",
+  {
+    repositoryId: int8("repository_id").notNull(),
+    role: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.role], name: "reader_repositories_pkey" })],
+);
+
 /** One row is one of our tokens for upstream and whose it is: the tokens of one user share one quota. */
 export const tokenOwners = pgTable("token_owners", {
   fingerprint: text().primaryKey(),

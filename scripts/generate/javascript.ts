@@ -5,15 +5,15 @@ import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-/** What other people's programs import, with its types. */
-const SCHEMA = "src/schema.ts";
+/** What other people's programs import, with its types: the tables, and the views for readers. */
+const DESCRIPTIONS = ["src/schema.ts", "db/schema/views.ts"];
 
 /**
  * The entry files of the npm package: `tain`, the processes that `tain up` starts, the demonstration's upstream, and the
- * schema.
+ * descriptions of the database.
  */
 const ENTRIES = [
-  SCHEMA,
+  ...DESCRIPTIONS,
   "src/cli/main.ts",
   "src/web.ts",
   "workers/main.ts",
@@ -81,12 +81,19 @@ export async function emit(directory: string): Promise<void> {
   for (const path of MORE) await cp(join(CHECKOUT, path), join(directory, path), { recursive: true });
 }
 
-/** Writes the types of the schema beside its modules. */
+/** Writes the types of the descriptions beside their modules. */
 async function declare(directory: string): Promise<void> {
   const options = ["--ignoreConfig", "--declaration", "--emitDeclarationOnly", "--skipLibCheck", "--target", "esnext"];
   const modules = ["--module", "nodenext", "--allowImportingTsExtensions", "--types", "node", "--rootDir", CHECKOUT];
   const compiler = join(CHECKOUT, "node_modules/typescript/bin/tsc");
-  const args = [compiler, ...options, ...modules, "--outDir", directory, join(CHECKOUT, SCHEMA)];
+  const args = [
+    compiler,
+    ...options,
+    ...modules,
+    "--outDir",
+    directory,
+    ...DESCRIPTIONS.map((path) => join(CHECKOUT, path)),
+  ];
   await promisify(execFile)(process.execPath, args, { cwd: CHECKOUT });
   for await (const path of glob("**/*.d.ts", { cwd: directory })) {
     const text = await readFile(join(directory, path), "utf8");

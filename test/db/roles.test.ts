@@ -139,6 +139,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "pull_request_commits",
     "pull_request_files",
     "pull_request_threads",
+    "reader_repositories",
     "ref_lists",
     "release_lists",
     "repository_syncs",
@@ -146,7 +147,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "selections",
     "sweeps",
   ];
-  expect(await withheld("tain_web", "select")).toEqual([]);
+  expect(await withheld("tain_web", "select")).toEqual(["reader_repositories"]);
   expect(await withheld("tain_web", "insert")).toEqual([
     "api_tokens",
     ...following,
@@ -176,6 +177,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "eras",
     "forwarded_answers",
     "origin",
+    "reader_repositories",
     "schema_migrations",
     "writes",
   ]);

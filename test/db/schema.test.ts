@@ -49,12 +49,12 @@ async function describedParts(client: pg.Client): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
-test("every table and column says in the database what it is", async () => {
+test("every table, view and column says in the database what it is", async () => {
   await using database = await openTestDatabase();
   const { rows } = await withClient(database.url, (client) =>
     client.query<{ name: string }>(`select c.relname || coalesce('.' || a.attname, '') as name
       from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations'
+      where c.relnamespace in ('public'::regnamespace, 'tain_v1'::regnamespace) and c.relkind in ('r', 'v') and c.relname <> 'schema_migrations'
         and (obj_description(c.oid) is null or col_description(c.oid, a.attnum) is null)`),
   );
   expect(rows).toEqual([]);

@@ -9,6 +9,8 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { type Emitted, emit, emitted } from "../../scripts/generate/javascript.ts";
 import { temporaryDirectories } from "../../scripts/temporary.mjs";
+import { blocksOf, readPage } from "../docs/markdown.ts";
+import { connectTo, openTestDatabase } from "../support/database.ts";
 import { printFigures } from "../support/figures.ts";
 import { Launcher } from "./launcher.ts";
 
@@ -59,40 +61,67 @@ test("every program of the package loads where npm puts it, and `tain` answers",
   });
 });
 
-test("a program that has the package beside it imports the mirror's schema, with the types of its rows", async () => {
+test("a program that has the package beside it imports the mirror's tables and views, with the types of their rows", async () => {
+  await using place = await openSchemaPlace();
+  const program = `
+    import { getTableName } from "drizzle-orm";
+    import { issues } from "tain/schema";
+    import { issues as shown } from "tain/views";
+    type Row = typeof issues.$inferSelect;
+    export const read = (row: Row): [number, string, Date | null] => [row.number, row.title, row.closedAt];
+    export const labels = (row: typeof shown.$inferSelect): string[] => row.labels;
+    // @ts-expect-error No issue has such a column.
+    export const wrong = issues.colour;
+    // @ts-expect-error Views have no tombstones.
+    export const gone = shown.deletedAt;
+    console.log(getTableName(issues), issues.closedAt.name, shown.closedBy.name);`;
+  expect(await place.run(program, {})).toBe("issues closed_at closed_by\n");
+});
+
+test("the example of docs/sql.md is compiled, and lists open issues", async () => {
+  const [example] = blocksOf(readPage("docs/sql.md")).filter(({ language }) => language === "ts");
+  await using place = await openSchemaPlace();
+  await using database = await openTestDatabase();
+  const client = await connectTo(database.url);
+  await client.query(`
+    insert into repositories (id, name, full_name, private, document, seen_at, seen_by_read)
+      values (1, 'name', 'owner/name', true, '{}', now(), true);
+    insert into repository_syncs (repository_id, state, added_at) values (1, 'live', now());
+    insert into issues (repository_id, number, id, is_pull_request, title, state, created_at, updated_at, document, seen_at, seen_by_read)
+      select 1, n, n, n = 3, 'Issue ' || n, case n when 2 then 'closed' else 'open' end, now(), now(), '{}', now(), true
+        from generate_series(1, 3) n;
+    insert into labels (repository_id, id, name, document, seen_at, seen_by_read)
+      select 1, n, name, '{}', now(), true from unnest(array['bug', 'api']) with ordinality as l(name, n);
+    insert into issue_labels (repository_id, label_id, number, state, is_pull_request, is_shown, created_at)
+      select 1, n, 1, 'open', false, true, now() from generate_series(1, 2) n`);
+  await client.end();
+  expect(await place.run(example?.text ?? "", { DATABASE_URL: database.url })).toBe("1 Issue 1 api,bug\n");
+});
+
+/** A place beside which npm has put the package, for a program that imports the descriptions. */
+async function openSchemaPlace() {
   await mkdir(join(checkout, "node_modules", ".cache"), { recursive: true });
   const place = await mkdtemp(join(checkout, "node_modules", ".cache", "schema-"));
-  onTestFinished(() => rm(place, { recursive: true }));
   const root = join(place, "node_modules", "tain");
   await emit(join(root, "dist"));
   await cp(join(checkout, "package.json"), join(root, "package.json"));
   await writeFile(join(place, "package.json"), '{"type":"module"}');
-  const program = `
-    import { getTableName } from "drizzle-orm";
-    import { issues } from "tain/schema";
-    type Row = typeof issues.$inferSelect;
-    export const read = (row: Row): [number, string, Date | null] => [row.number, row.title, row.closedAt];
-    // @ts-expect-error No issue has such a column.
-    export const wrong = issues.colour;
-    console.log(getTableName(issues), issues.closedAt.name);`;
-  await writeFile(join(place, "program.ts"), program);
-  const compiler = join(checkout, "node_modules/typescript/bin/tsc");
-  const options = [
-    "--ignoreConfig",
-    "--strict",
-    "--noEmit",
-    "--skipLibCheck",
-    "--target",
-    "esnext",
-    "--module",
-    "nodenext",
-  ];
-  await run(process.execPath, [compiler, ...options, "--types", "node", "program.ts"], { cwd: place });
-  // Node.js takes no TypeScript below node_modules.
-  const plain = ["--input-type=module", "--eval", stripTypeScriptTypes(program)];
-  const { stdout } = await run(process.execPath, plain, { cwd: place });
-  expect(stdout).toBe("issues closed_at\n");
-});
+  return {
+    /** Compiles a program and runs it. Answers what it prints. */
+    run: async (program: string, env: NodeJS.ProcessEnv) => {
+      await writeFile(join(place, "program.ts"), program);
+      const compiler = join(checkout, "node_modules/typescript/bin/tsc");
+      const options = ["--ignoreConfig", "--strict", "--noEmit", "--skipLibCheck", "--target", "esnext"];
+      const modules = ["--module", "nodenext", "--types", "node", "program.ts"];
+      await run(process.execPath, [compiler, ...options, ...modules], { cwd: place });
+      // Node.js takes no TypeScript below node_modules.
+      const plain = ["--input-type=module", "--eval", stripTypeScriptTypes(program)];
+      const { stdout } = await run(process.execPath, plain, { cwd: place, env: { ...process.env, ...env } });
+      return stdout;
+    },
+    [Symbol.asyncDispose]: () => rm(place, { recursive: true }),
+  };
+}
 
 test("a package cannot be published by mistake: npm refuses before it sends anything", async () => {
   const sent: string[] = [];

@@ -31,7 +31,8 @@ async function divide(url: string): Promise<string[]> {
       await client.query(
         `create table ${name}_${at} partition of ${name} for values with (modulus ${PARTITIONS}, remainder ${at})`,
       );
-    await client.query(`drop table whole_${name}`);
+    // The views for readers are of the undivided tables, and go with them.
+    await client.query(`drop table whole_${name} cascade`);
     for (const trigger of triggers) await client.query(trigger);
   }
   await client.end();
