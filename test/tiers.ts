@@ -23,7 +23,7 @@ export const QUICK = [
  */
 export const LONG = [
   "test/api/{hostile-callers,stream-ends}.test.ts",
-  "test/cli/{app,audit,deliveries,doctor,first-steps,hooks,instance,schema-guard,token,words}.test.ts",
+  "test/cli/{app,audit,deliveries,doctor,first-steps,hooks,instance,schema-guard,sql,token,words}.test.ts",
   "test/conformance/{gh,gh-pulls,recorded-answers,recordings}.test.ts",
   "test/corpus/{beside-attack,corpus,fuzz}.test.ts",
   "test/db/{replicas,roles}.test.ts",

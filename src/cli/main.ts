@@ -70,6 +70,11 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "make, list and revoke tokens for callers of the API",
     load: async () => (await import("./token.ts")).token,
   },
+  sql: { summary: "query the mirror in SQL, or open psql", load: async () => (await import("./sql/sql.ts")).sql },
+  export: {
+    summary: "write all issues, pull requests, comments … to a file or pipe",
+    load: async () => (await import("./sql/export.ts")).exportRows,
+  },
   "audit-log": {
     summary: "who changed hooks and tokens, gave commands, signed in, or was refused (`audit` compares the mirror)",
     load: async () => (await import("./audit-log.ts")).auditLog,
