@@ -75,6 +75,10 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "write all issues, pull requests, comments … to a file or pipe",
     load: async () => (await import("./sql/export.ts")).exportRows,
   },
+  readers: {
+    summary: "let a login of Postgres read some repositories only",
+    load: async () => (await import("./sql/readers.ts")).readers,
+  },
   "audit-log": {
     summary: "who changed hooks and tokens, gave commands, signed in, or was refused (`audit` compares the mirror)",
     load: async () => (await import("./audit-log.ts")).auditLog,

@@ -8,7 +8,7 @@ const UNRECORDED: ReadonlySet<string> = new Set([
   ...["status", "quota", "follow", "mcp", "doctor", "audit-log", "writes list", "token list"],
   ...["deliveries list", "deliveries show", "hooks check", "hooks list"],
   ...["targets list", "targets check", "targets deliveries"],
-  ...["sql", "export"],
+  ...["sql", "export", "readers list"],
   ...["init", "up", "migrate", "app create"],
 ]);
 

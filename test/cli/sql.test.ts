@@ -1,5 +1,6 @@
-/** `tain sql` and `tain export`. */
+/** `tain sql`, `tain export` and `tain readers`. */
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -171,6 +172,16 @@ describe("what is refused", () => {
     [["export", "issues", "--format", "table"], "--format takes csv or jsonl, and not table"],
     [["export", "issues", "--repo", "octo"], "octo is not owner/name: the owner is missing, or the name"],
     [["export", "users", "--repo", "a/b"], "tain export users is of all repositories: leave out --repo"],
+    [["readers", "create", "team_a"], "tain readers create needs to know what the role may read: --repos owner/name"],
+    [["readers", "create", "--repos", "a/b"], "tain readers create takes the name of one role"],
+    [
+      ["readers", "create", "tain_web", "--repos", "a/b"],
+      "tain_web is no name for a reader: use small letters, digits and _, and begin with neither pg_ nor tain_",
+    ],
+    [
+      ["readers", "drop", 'a"; drop table issues'],
+      'a"; drop table issues is no name for a reader: use small letters, digits and _, and begin with neither pg_ nor tain_',
+    ],
   ])("%j makes no sense", async (args, sentence) => {
     const { code, stdout, stderr } = await tainOn(world, args);
     expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: `tain: ${sentence}\n` });
@@ -316,6 +327,94 @@ describe("an export", () => {
       child.stdout.destroy();
       const [code] = await once(child, "exit");
       expect({ code, stderr: await said }).toEqual({ code: 0, stderr: "" });
+    });
+  });
+});
+
+describe("a reader of some repositories", () => {
+  const name = `reader_${randomBytes(4).toString("hex")}`;
+
+  test("logs in with the printed address, sees its repositories alone, and is listed and dropped", async () => {
+    const made = await tainOn(world, ["readers", "create", name, "--repos", names[1]?.toUpperCase() ?? ""]);
+    expect(made).toMatchObject({
+      code: 0,
+      stderr: `tain: ${name} reads ${names[1]?.toLowerCase()}. The password is shown this once\n`,
+    });
+    const client = await connectTo(made.stdout.trim());
+    const { rows } = await client.query("select distinct repository from issues");
+    expect(rows).toEqual([{ repository: names[1] }]);
+    await expect(client.query("select from public.issues")).rejects.toMatchObject({ code: "42501" });
+    await expect(client.query("create temporary table mine ()")).rejects.toMatchObject({ code: "25006" });
+
+    const listed = await tainOn(world, ["readers", "list", "--json"]);
+    expect(listed.json).toEqual({ readers: [{ role: name, repositories: [names[1]], isThere: true }] });
+    const again = await tainOn(world, ["readers", "create", name, "--repos", names[0] ?? ""]);
+    expect(again).toMatchObject({
+      code: 1,
+      stderr: `tain: There is a role ${name} already: \`tain readers list\` shows what it may read\n`,
+    });
+    expect((await client.query("select distinct repository from issues")).rows).toEqual(rows);
+
+    expect(await tainOn(world, ["readers", "drop", name])).toMatchObject({ code: 0 });
+    await expect(connectTo(made.stdout.trim())).rejects.toMatchObject({ code: "28P01" });
+    await client.end();
+    const { rows: acts } = await owner.query(
+      "select action, outcome from audit_log where action like 'command.readers%' order by id",
+    );
+    expect(acts).toEqual([
+      { action: "command.readers.create", outcome: "done" },
+      { action: "command.readers.create", outcome: "failed" },
+      { action: "command.readers.drop", outcome: "done" },
+    ]);
+  });
+
+  test("keeps its rights after the next migration", async () => {
+    const { migrate } = await import("../../db/migrate.ts");
+    const { stdout } = await tainOn(world, ["readers", "create", name, "--repos", names[1] ?? ""]);
+    await owner.query(`revoke all on all tables in schema tain_v1 from ${name}`);
+    await migrate(world.ctx.config.databaseUrl);
+    const client = await connectTo(stdout.trim());
+    expect((await client.query("select distinct repository from issues")).rows).toEqual([{ repository: names[1] }]);
+    await client.end();
+    expect((await tainOn(world, ["readers", "drop", name])).code).toBe(0);
+  });
+
+  test("is not made for what is not mirrored, nor dropped while it has other rights or is none of ours", async () => {
+    const missing = await tainOn(world, ["readers", "create", name, "--repos", `${names[0]},no/where`]);
+    expect(missing).toMatchObject({
+      code: 1,
+      stderr: "tain: no/where is not mirrored: `tain add no/where` first. No role was made\n",
+    });
+    expect((await tainOn(world, ["readers", "list"])).stdout).toBe(
+      "No role reads some repositories only: `tain readers create` makes one\n",
+    );
+    expect(await tainOn(world, ["readers", "drop", "postgres"])).toMatchObject({
+      code: 1,
+      stderr: "tain: postgres is no role that reads some repositories only: `tain readers list` shows them\n",
+    });
+    await tainOn(world, ["readers", "create", name, "--repos", names[0] ?? ""]);
+    await owner.query(`grant select on issues to ${name}`);
+    expect(await tainOn(world, ["readers", "drop", name])).toMatchObject({
+      code: 1,
+      stderr: `tain: ${name} owns something, or was given other rights: \`drop owned by ${name}\` first. Nothing was changed\n`,
+    });
+    await owner.query(`drop owned by ${name}; drop role ${name}`);
+    expect((await tainOn(world, ["readers", "list"])).stdout).toContain("the role is gone");
+    expect((await tainOn(world, ["readers", "drop", name])).code).toBe(0);
+  });
+
+  test("cannot be made by a user who may make no roles", async () => {
+    await owner.query("create role sql_worker login password 'worker' in role tain_worker");
+    const url = new URL(world.ctx.config.databaseUrl);
+    Object.assign(url, { username: "sql_worker", password: "worker" });
+    const { code, stderr } = await tainOn(world, ["readers", "create", name, "--repos", names[0] ?? ""], {
+      DATABASE_URL: url.href,
+    });
+    await owner.query("drop role sql_worker");
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        "tain: The user of DATABASE_URL may not do this (permission denied to create role): it has to own the tables and to have createrole. Nothing was changed\n",
     });
   });
 });

@@ -20,6 +20,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of marks", changes("refresh_marks"), ["src/mirror/store/marks.ts", "src/sync/marks/", "src/sync/refresh/"]],
   ["changes of selections", changes("selections"), ["src/sync/following/"]],
   ["changes of the record of writes", changes("writes"), ["src/api/record/"]],
+  ["changes of who may read some repositories only", changes("reader_repositories"), ["db/readers.ts"]],
   ["changes of the audit log", changes("audit_log"), ["src/work/audit-log.ts"]],
   ["changes of validators", changes("validators"), ["src/upstream/conditional/validators.ts"]],
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
