@@ -28,7 +28,7 @@ do $$
 begin
   execute format('grant select on %s to tain_reader', (
     select string_agg(t.oid::regclass::text, ', ') from pg_class t
-      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and t.relname <> 'repositories'
+      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and t.relname <> 'repositories'
         and (t.relname like '%\_lists' or exists (
           select from pg_attribute a where a.attrelid = t.oid and a.attname = 'key_stamps' and not a.attisdropped))));
 end

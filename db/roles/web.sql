@@ -26,10 +26,10 @@ begin
   -- Resources are known by a column that each of their tables has.
   execute format('grant select, insert, update on %s to tain_web', (
     select string_agg(t.oid::regclass::text, ', ') from pg_class t join pg_attribute a on a.attrelid = t.oid
-      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and a.attname = 'key_stamps' and not a.attisdropped));
+      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and a.attname = 'key_stamps' and not a.attisdropped));
   execute format('grant select on %s to tain_web', (
     select string_agg(t.oid::regclass::text, ', ') from pg_class t
-      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and t.relname like '%\_lists'));
+      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and t.relname like '%\_lists'));
 end
 $$;
 grant select, insert, update, delete on issue_labels, issue_assignees, validators, refs to tain_web;

@@ -35,10 +35,10 @@ declare
   -- Resources are known by a column that each of their tables has.
   resources text := (
     select string_agg(t.oid::regclass::text, ', ') from pg_class t join pg_attribute a on a.attrelid = t.oid
-      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and a.attname = 'key_stamps' and not a.attisdropped);
+      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and a.attname = 'key_stamps' and not a.attisdropped);
   lists text := (
     select string_agg(t.oid::regclass::text, ', ') from pg_class t
-      where t.relnamespace = 'public'::regnamespace and t.relkind = 'r' and t.relname like '%\_lists');
+      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and t.relname like '%\_lists');
 begin
   execute format('grant select, insert, update, delete on %s, %s to tain_worker', resources, lists);
   -- After a copy it has Postgres look at what it filled. Before 17 there is no such right, and autovacuum does it alone.
