@@ -8,7 +8,7 @@ export const QUICK = [
   "test/*.test.ts",
   "test/api/{accounts,compression,errors,graphql,graphql-refusals,protocol,proxies,pure,reads,refusals}.test.ts",
   "test/db/{announcement,by-repository,database,distribution,failure,outage,revisions,sql,unfit}.test.ts",
-  "test/mirror/{kept,label-lists,merge-rule-cases,merge-rule,public-keys,refs,repositoryVersions,store}.test.ts",
+  "test/mirror/{kept,label-lists,merge-rule-cases,merge-rule,public-keys,refs,repository-versions,store}.test.ts",
   "test/receiver/{inbox,together}.test.ts",
   "test/simulator/{generate-world,world-rules,rest-resources,rest-pulls,rest-protocol,graphql-resources,webhooks-events}.test.ts",
   "test/upstream/{get,get-failures,graphql,limits,own-budget}.test.ts",
