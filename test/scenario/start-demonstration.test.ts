@@ -168,7 +168,7 @@ check(
     const before = instance;
     const [first] = before.repositories;
     run = tain.start(["up"]);
-    await run.said(/is served at/);
+    await run.said(/^Try:$/m);
     expect(run.stdout).toContain("The mirror of the last start's world has been emptied.");
     instance = await tain.instance();
     expect(instance).toMatchObject({

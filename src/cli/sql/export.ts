@@ -8,7 +8,7 @@ import { openReader, readRows } from "./reading.ts";
 import { fillFile, type Sink, standardSink, writeRows } from "./sink.ts";
 
 /** What can be exported: the views. */
-const KINDS = Object.values(views).map((view) => getViewConfig(view).name);
+const KINDS: readonly string[] = Object.values(views).map((view) => getViewConfig(view).name);
 
 export const exportRows: Command = {
   name: "export",
