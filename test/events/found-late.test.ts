@@ -106,6 +106,26 @@ test("a webhook that comes late, after its change was undone unheard, is followe
   expect(await told(world, issue.number)).toHaveLength(3);
 });
 
+test("an opening that is told after a closing of its second does not tell that the issue is open again", async () => {
+  const { world, upstream, repository, unsent, find } = await openUnheard();
+  await using _world = world;
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "in a second" });
+  editIssue(upstream, repository.ownerId, issue, { state: "closed" });
+  const [opened, closed] = unsent.splice(0);
+  if (!opened || !closed) throw new Error("Upstream told of nothing");
+  for (const one of [closed, opened]) {
+    await tell(world, one);
+    await world.settle();
+  }
+  editIssue(upstream, repository.ownerId, issue, { state: "open" });
+  await find();
+  expect(await told(world, issue.number)).toEqual([
+    ["closed", "in a second", "sent"],
+    ["opened", "in a second", "sent"],
+    ["reopened", "in a second", "made"],
+  ]);
+});
+
 test("who closed an issue is asked for where only a later webhook shows that it is closed, since payloads do not say who", async () => {
   const { world, upstream, repository, issue, unsent, pass } = await openUnheard();
   await using _world = world;

@@ -26,7 +26,13 @@ export function aspectName({ kind, repositoryId, key, aspect }: Aspect): string 
 }
 
 /** The last value that webhooks gave each aspect, by `aspectName`. */
-export type LastSaid = ReadonlyMap<string, Json>;
+export type LastSaid = ReadonlyMap<string, Said>;
+
+export interface Said {
+  value: Json;
+  /** Its event tells of another aspect. What the first event of a resource shows is news of a new resource alone. */
+  isBeside: boolean;
+}
 
 /** Whether two values of an aspect are the same: texts, numbers, booleans or null. Pure. */
 export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
@@ -163,15 +169,19 @@ function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid)
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
   const isNew = !isThere(kind, before?.stored);
   const issue = events.issueNumber?.(stored.fields, key) ?? null;
+  const saidOf = (aspect: string): Json | undefined => {
+    const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
+    return said?.isBeside && !isNew ? undefined : said?.value;
+  };
   const changed = changedAspects(kind, before?.stored, stored);
   // The opening event may have other values than the resource has by now.
   if (isNew && isThere(kind, stored))
     for (const { aspect } of shownAtFirst(kind, stored)) {
-      const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
+      const said = saidOf(aspect);
       if (said !== undefined && changed.every(([name]) => name !== aspect)) changed.push([aspect, said]);
     }
   return changed.flatMap(([aspect, before]) => {
-    const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
+    const said = saidOf(aspect);
     if (said !== undefined && sameAspect(said, aspectOf(kind, stored, aspect))) return [];
     const was = said ?? before;
     const createdAt = textOf(events.madeAt(stored.fields));

@@ -14,7 +14,15 @@ import {
 } from "../../json.ts";
 import { fieldValue, type Report, type ResourceEvents } from "../../kinds/contract/kind.ts";
 import { subjectOf } from "../../kinds/registry.ts";
-import { type Aspect, aspectName, aspectOf, eventsRepositoryOf, sameAspect } from "../../mirror/store/found.ts";
+import {
+  type Aspect,
+  aspectName,
+  aspectOf,
+  eventsRepositoryOf,
+  type LastSaid,
+  type Said,
+  sameAspect,
+} from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";
 
 /** A telling: the value that a webhook gives for one aspect of its subject. */
@@ -86,11 +94,11 @@ export interface HeardDelivery extends Told {
  * The last value that these deliveries give each aspect. A value that is only shown beside the event's subject counts
  * if no delivery tells it outright.
  */
-export function lastSaid(heard: readonly HeardDelivery[]): Map<string, Json> {
-  const said = new Map<string, Json>();
+export function lastSaid(heard: readonly HeardDelivery[]): LastSaid {
+  const said = new Map<string, Said>();
   for (const isBeside of [true, false])
     for (const each of heard.flatMap(({ reportedChanges }) => reportedChanges))
-      if (each.isBeside === isBeside) said.set(aspectName(each), each.value);
+      if (each.isBeside === isBeside) said.set(aspectName(each), { value: each.value, isBeside });
   return said;
 }
 
@@ -141,7 +149,9 @@ export async function heardAnew(
       const last = value === undefined ? each : { ...each, value };
       if (wasMade(row, each) && !isOtherwise(last)) continue;
       if (each.isBeside) {
-        if (said.has(name) || (!isOtherwise(last) && row?.heardAt !== null)) continue;
+        // Of a resource that targets know already, they have heard such values by events of their own.
+        const isKnown = row?.heardAt !== null || !isFresh(each);
+        if (said.has(name) || (!isOtherwise(last) && isKnown)) continue;
       } else if (
         !row &&
         !isFresh(each) &&
