@@ -181,7 +181,7 @@ export class Refreshes {
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (read.isTooEarly) {
       // What is lacked stays the same, so any answer that shows it will do.
-      const askedAt = mark && isAboutLack(mark) ? mark.askedAt : startedAt;
+      const askedAt = mark && (isSide || asked.side === "lost") ? mark.askedAt : startedAt;
       const again = { ...wanted, askedAt, notBefore: afterLag(startedAt) };
       const stands = await ctx.db.transaction(async (tx) => {
         const [put] = await postponeMarks(tx, mark ? [{ ...mark, notBefore: again.notBefore }] : []);
