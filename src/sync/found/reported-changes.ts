@@ -25,7 +25,7 @@ import {
 } from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";
 
-/** A telling: the value that a webhook gives for one aspect of its subject. */
+/** The value that a webhook gives for one aspect of its subject. */
 export interface ReportedChange extends Aspect {
   value: Json;
   /** The subject's `updated_at` in the payload; null: it has none. */
@@ -44,7 +44,7 @@ export function reportedChangesOf(event: string, payload: Fields, repositoryId: 
   if (key === null) return [];
   const moved = Date.parse(textOf(subject.updated_at) ?? "");
   const updatedAt = Number.isNaN(moved) ? null : new Date(moved);
-  const telling = ([aspect, value]: AspectValue, isBeside: boolean): ReportedChange => ({
+  const changeOf = ([aspect, value]: AspectValue, isBeside: boolean): ReportedChange => ({
     ...{ kind, repositoryId, key, aspect, value, updatedAt, isBeside },
   });
   const action = textOf(payload.action) ?? "";
@@ -52,8 +52,8 @@ export function reportedChangesOf(event: string, payload: Fields, repositoryId: 
   if (!report) return [];
   const isFirst = "isFirst" in report || ("exists" in report && report.exists);
   return [
-    ...reported(report, events, payload, subject).map((one) => telling(one, false)),
-    ...(isFirst ? shownAtBirth(events, subject).map((one) => telling(one, true)) : []),
+    ...reported(report, events, payload, subject).map((one) => changeOf(one, false)),
+    ...(isFirst ? shownAtBirth(events, subject).map((one) => changeOf(one, true)) : []),
   ];
 }
 
@@ -128,7 +128,7 @@ export async function heardAnew(
   const rows = await lockFound(tx, reportedChanges);
   const behind = await toldBehind(tx, heard);
   const stored = new Map(merged.map((one) => [resourceName(one), one.stored]));
-  /** No target has heard of the resource yet, so each telling of it counts. */
+  /** No target has heard of the resource yet, so each webhook about it counts. */
   const isFresh = (one: ReportedChange) =>
     (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
   const isOtherwise = ({ aspect, value, ...one }: ReportedChange) => {
@@ -212,7 +212,7 @@ function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: 
   if (!row) return false;
   const { made, madeUntil, overtaken } = row;
   if (made === null) return false;
-  // A resource is created only once, so this telling is old. The times would not show it: a deletion need not move
+  // A resource is created only once, so this webhook is old. The times would not show it: a deletion need not move
   // `updated_at`.
   if (aspect === "exists" && value === true) return true;
   const laterMs = updatedAt !== null && madeUntil !== null ? updatedAt.getTime() - madeUntil.getTime() : null;
@@ -225,7 +225,7 @@ async function lockFound(
   tx: Transaction,
   reportedChanges: readonly ReportedChange[],
 ): Promise<Map<string, FoundChangeRow>> {
-  const x = tellingsTable(reportedChanges);
+  const x = changesTable(reportedChanges);
   const rows = await tx.prepared<FoundChangeRow>(sql`
     select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
       from (select r, kind, k, aspect from ${x} union select r, kind, k, 'exists' from ${x}) x
@@ -242,13 +242,13 @@ async function noteSaid(tx: Transaction, said: readonly NotedChange[], at: Date)
   if (said.length === 0) return;
   await tx.prepared(sql`
     insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
-      select r, kind, k, aspect, value::json, found_at, ${at} from ${tellingsTable(said)} order by r, kind, k, aspect
+      select r, kind, k, aspect, value::json, found_at, ${at} from ${changesTable(said)} order by r, kind, k, aspect
       on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at,
         found_at = case when excluded.found_at is null then found_changes.found_at
           else greatest(found_changes.found_at, excluded.found_at) end, overtaken = found_changes.made is not null`);
 }
 
-function tellingsTable(reportedChanges: readonly (ReportedChange & { foundAt?: Date | null })[]) {
+function changesTable(reportedChanges: readonly (ReportedChange & { foundAt?: Date | null })[]) {
   const of = <Key extends keyof ReportedChange>(key: Key) => reportedChanges.map((one) => one[key]);
   const foundAt = reportedChanges.map((one) => one.foundAt ?? null);
   const values = of("value").map((value) => JSON.stringify(value));
