@@ -133,6 +133,7 @@ check(
             problem: null,
           },
         ],
+        excepted: [],
       },
     ]);
     const followed = await parsed("backfill");
