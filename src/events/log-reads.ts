@@ -62,11 +62,12 @@ export async function readPayloads(
   return new Map(rows.map(({ id, payload }) => [id, payload]));
 }
 
-/** A reader that has read up to this place has missed nothing: every later event is still kept. */
+/**
+ * A reader that has read up to this place has missed nothing: every later event is still kept. The places that are seen
+ * say nothing of it: transactions that end later, or never, give out places, too.
+ */
 export async function keptAfter(db: Queries): Promise<number> {
-  const [row] = await db.prepared<{ id: number }>(sql`
-    select coalesce((select pruned_id from event_log), (select min(id) - 1 from events),
-      (select case when is_called then last_value else 0 end from event_place))::float8 as id`);
+  const [row] = await db.prepared<{ id: number }>(sql`select pruned_id::float8 as id from event_log`);
   return row?.id ?? 0;
 }
 

@@ -48,6 +48,20 @@ async function commented(repository: ToldRepository, number: number): Promise<st
   return tell(world, { event: "issue_comment", payload: { action: "created", issue, comment, repository } });
 }
 
+test("a reader from the beginning is let in, though the first place in the log went to an event that was undone", async () => {
+  const placing = world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select nextval('event_place')`);
+    throw new Error("As a process that dies");
+  });
+  await expect(placing).rejects.toThrow("As a process that dies");
+  await using reader = await follow({ query: "?since=0" });
+  expect(reader.answer.status).toBe(200);
+  const guid = await starred(open);
+  expect((await reader.next()).githubdelivery).toBe(guid);
+  await using again = await follow({ query: "?since=0" });
+  expect((await again.next()).githubdelivery).toBe(guid);
+});
+
 test("an event is told as CloudEvents 1.0 has it, in both forms, with what upstream sent", async () => {
   await using lines = await follow();
   await using events = await follow({ accept: "text/event-stream" });
