@@ -1,10 +1,11 @@
 /** A new pull request is in the lists of issues by an id that no webhook tells. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
+import { createPull, editPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
-import type { Repository } from "../../src/simulator/world/records.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { findUnheldRows } from "../../src/sync/catch-up/newest-changes.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
@@ -101,6 +102,37 @@ test("many in repositories of several owners cost one search once the pace allow
     expect(ours).toEqual(theirs);
   }
 });
+
+test("who closed what a search found is asked with others where no webhook told it", async () => {
+  const [repository] = repositories;
+  if (!repository) throw new Error("There is no repository");
+  const { simulator } = world;
+  const { ownerId: by } = repository;
+  await spend(2 * MINUTE);
+  simulator.setFaults({ lacksEvents: ["pull_request", "issues"] });
+  const pulls = [1, 2, 3].map(() => pullOf(repository, open(repository)));
+  await pass(MINUTE);
+  const [closed] = pulls;
+  if (closed) editPull(simulator.world, by, closed, { state: "closed" });
+  simulator.setFaults({});
+  for (const pull of pulls) editPull(simulator.world, by, pull, { title: `${pull.title}, edited` });
+  await world.settle();
+  simulator.meter.reset();
+  await pass(3 * MINUTE);
+  await pass(MINUTE);
+  expect(asked()).toEqual({ [SEARCH]: 1 });
+  for (const { number } of pulls) {
+    const path = `/repositories/${repository.id}/issues/${number}`;
+    expect((await world.get(path)).body).toEqual(await upstreams(path));
+  }
+  expect(await world.ctx.db.count(sql`select from refresh_marks where kind = 'issue'`)).toBe(0);
+});
+
+function pullOf(repository: Repository, number: number): PullIssue {
+  const issue = world.simulator.world.issue(repository, number);
+  if (!issue || !isPull(issue)) throw new Error(`There is no pull request ${number}`);
+  return issue;
+}
 
 async function upstreams(path: string): Promise<unknown> {
   const { url } = world.simulator;

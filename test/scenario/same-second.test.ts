@@ -3,10 +3,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import { lockIssue } from "../../src/simulator/changes/issues.ts";
+import { editPull } from "../../src/simulator/changes/pulls.ts";
 import { createReview } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
-import type { Issue, PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -35,10 +37,6 @@ beforeAll(async () => {
   for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
-
-function isPull(issue: Issue): issue is PullIssue {
-  return issue.pull !== null;
-}
 
 async function pass(ms: number): Promise<void> {
   world.advance(ms);
@@ -109,4 +107,18 @@ test("a lock that was lost in the second of a comment that was told is found by 
   expect(await shown()).toMatchObject({ locked: false });
   for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
   expect(await shown()).toMatchObject({ locked: true, active_lock_reason: "resolved" });
+});
+
+test("a review that was lost with its comments is read once a list shows the comments, which count", async () => {
+  const path = `/repositories/${repository.id}/pulls/${pull.number}`;
+  const { review_comments: before } = (await world.get(path)).body as { review_comments: number };
+  world.simulator.setFaults({ lacksEvents: ["pull_request_review", "pull_request_review_comment"] });
+  review("Lost with its comments");
+  world.simulator.setFaults({});
+  editPull(world.simulator.world, repository.ownerId, pull, { title: "Told in the same second" });
+  await world.settle();
+  for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
+  expect(await reviewsHere()).toEqual(await reviewsThere());
+  expect((await world.get(path)).body).toMatchObject({ review_comments: before + 1 });
+  expect(await world.ctx.db.count(sql`select from refresh_marks where kind = 'review'`)).toBe(0);
 });

@@ -10,6 +10,7 @@ import { sharedFields } from "./issues.ts";
 import { endRef } from "./refs.ts";
 import type { Fields } from "./resolvers.ts";
 import { reviewThreads } from "./review-thread.ts";
+import { timelineItems } from "./timeline.ts";
 
 /** Reviews that the caller may see: a pending review is its author's alone. */
 function visibleReviews(call: Call, issue: PullIssue): readonly Review[] {
@@ -53,6 +54,7 @@ export const pullFields: Fields<PullIssue> = {
   databaseId: (row) => row.pull.id,
   fullDatabaseId: (row) => String(row.pull.id),
   state: pullState,
+  timelineItems,
   permalink: (row, _, call) => issuePage(call, row),
   isDraft: (row) => row.pull.draft,
   merged: (row) => row.pull.mergedAt !== null,

@@ -1,4 +1,4 @@
-/** What happened to an issue, in its order. Of all that the service tells here, only the last closing is modelled. */
+/** What happened to an issue or pull request, in its order. Of all that the service tells here, only the last closing is modelled. */
 import type { GraphQLResolveInfo } from "graphql";
 import { time } from "../views/view.ts";
 import type { Issue } from "../world/records.ts";

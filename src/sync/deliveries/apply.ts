@@ -5,7 +5,6 @@ import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/inbox.ts";
-import { resources } from "../../kinds/registry.ts";
 import {
   LACKED_KEYS,
   type Mark,
@@ -37,6 +36,7 @@ import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, reportedChangesOf } from "../found/reported-changes.ts";
 import { hearLists } from "../lists/heard.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
+import { answeredByAny, marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { hearRefs } from "../refs/heard.ts";
@@ -322,40 +322,6 @@ async function marksForIssueSides(tx: Transaction, seen: readonly Seen[], askedA
       order by 1, 2`);
   const settledBy = answeredByAny(askedAt);
   return rows.map((row) => ({ kind: "issue", ...row, askedAt: settledBy, notBefore: askedAt, keys: LACKED_KEYS }));
-}
-
-/**
- * Marks for resources that others name and the mirror lacks. A review is told with its comments, in the same second, so
- * nothing else shows that its webhook was lost. It may still be told: then its mark costs nothing.
- */
-async function marksForLost(tx: Transaction, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
-  const marks: Mark[] = [];
-  for (const { kind, table, upstream } of resources) {
-    const { namedBy } = upstream;
-    const naming = seen.filter(({ kind: of, deleted }) => of === namedBy?.kind && !deleted);
-    if (!namedBy || naming.length === 0) continue;
-    const named = sql`n.${sql.identifier(namedBy.column)}`;
-    const rows = await tx.prepared<{ repositoryId: number; key: number }>(sql`
-      select distinct x.r::float8 as "repositoryId", ${named}::float8 as key
-        from unnest(${sql.array(
-          naming.map(({ repositoryId }) => repositoryId),
-          "bigint",
-        )}, ${sql.array(
-          naming.map(({ key }) => key),
-          "bigint",
-        )}) as x(r, k)
-        join ${namedBy.table} n on n.repository_id = x.r and n.id = x.k and ${named} is not null
-        where not exists (select from ${table} t where t.repository_id = x.r and t.id = ${named}) order by 1, 2`);
-    const settledBy = answeredByAny(askedAt);
-    const notBefore = nextRound(askedAt, REPLICA_LAG_MS);
-    marks.push(...rows.map((row) => ({ kind, ...row, askedAt: settledBy, notBefore, keys: LACKED_KEYS })));
-  }
-  return marks;
-}
-
-/** The reason to ask of a mark that every answer settles which shows the resource at all. */
-function answeredByAny(askedAt: Date): Date {
-  return new Date(askedAt.getTime() - REPLICA_LAG_MS - 1_000);
 }
 
 /** Upstream's answer decides whether the repository is gone, so it is asked at once. */

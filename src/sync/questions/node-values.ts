@@ -38,6 +38,9 @@ const COUNTS = `... on Milestone { __typename ${REPOSITORY} updatedAt
 /** Upstream gives an issue at most 100. */
 const SHOWN_LABELS = "labels(first: 100) { totalCount nodes { id name color description isDefault url } }";
 
+const LAST_CLOSING = `timelineItems(last: 1, itemTypes: [CLOSED_EVENT]) {
+  nodes { ... on ClosedEvent { createdAt actor { ${ACTOR} } } } }`;
+
 /**
  * What is asked for besides only where it is in doubt, by REST's key. A connection costs a hundredth of a point for each
  * resource. A server without sub-issues would refuse the query, so only issues that had such a summary are asked for it.
@@ -46,8 +49,7 @@ const IN_DOUBT: ReadonlyMap<string, string> = new Map(
   Object.entries({
     sub_issues_summary: "... on Issue { subIssuesSummary { total completed percentCompleted } }",
     labels: `... on Issue { ${SHOWN_LABELS} } ... on PullRequest { ${SHOWN_LABELS} }`,
-    closed_by: `... on Issue { timelineItems(last: 1, itemTypes: [CLOSED_EVENT]) {
-    nodes { ... on ClosedEvent { createdAt actor { ${ACTOR} } } } } }`,
+    closed_by: `... on Issue { ${LAST_CLOSING} } ... on PullRequest { ${LAST_CLOSING} }`,
     merged_by: `... on PullRequest { mergedBy { ${ACTOR} } }`,
     review_comments:
       "... on PullRequest { reviewThreads(first: 100) { totalCount nodes { comments { totalCount } } } }",
@@ -100,7 +102,7 @@ async function shownInDoubt(
 ): Promise<Fields> {
   const values: Record<string, () => Promise<Json | undefined>> = {
     labels: () => labelsIn(ctx, resource, node, address),
-    closed_by: () => knownUser(ctx, closerIn(node)),
+    closed_by: async () => (wasNeverClosed(node) ? null : await knownUser(ctx, closerIn(node))),
     merged_by: () => knownUser(ctx, node.mergedBy),
     review_comments: async () => reviewCommentsIn(node),
   };
@@ -136,6 +138,12 @@ function closerIn({ timelineItems, closedAt, stateReason }: Fields): Json | unde
   const [closing] = rowsOf(objectOf(timelineItems).nodes);
   const isLast = closing?.createdAt === closedAt || (closedAt === null && stateReason === "REOPENED");
   return closing && isLast ? closing.actor : undefined;
+}
+
+/** An issue may have been closed in another repository, before it was transferred. A pull request cannot be transferred. */
+function wasNeverClosed({ __typename, state, timelineItems }: Fields): boolean {
+  const closings = objectOf(timelineItems).nodes;
+  return __typename === "PullRequest" && state === "OPEN" && Array.isArray(closings) && closings.length === 0;
 }
 
 /** REST's form of an account that the mirror knows. A deleted one is null in GraphQL alone. */

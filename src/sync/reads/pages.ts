@@ -22,6 +22,8 @@ import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
 import { pageOfPath, pagesLeft } from "../../upstream/protocol/pagination.ts";
 import type { Priority, ReadAnswer, Validator } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { observeCounts } from "../marks/counts.ts";
+import { marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
 import { AbsentError } from "../problems/errors.ts";
 import { endProblem, findProblems, noteFailure, problemName, type Subject } from "../problems/problems.ts";
@@ -133,7 +135,13 @@ export async function fetchAndStorePage(
   await prepare?.(page.observed);
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
-    marks = [...marksForConflicts(await mergeObserved(tx, page.observed), ctx.clock.now()), ...page.unread];
+    const now = ctx.clock.now();
+    const { seen, shapes } = page.observed;
+    // A first copy counts nothing, and meets what is named later. What a catch-up shows is news, as a delivery is.
+    const isNews = priority === "catch-up";
+    const counted = isNews ? await observeCounts(tx, seen, now) : [];
+    const merged = await mergeObserved(tx, { seen: [...seen, ...counted], shapes });
+    marks = [...marksForConflicts(merged, now), ...(isNews ? await marksForLost(tx, seen, now) : []), ...page.unread];
     await together([
       storeMarks(tx, marks),
       page.validator ? (isDone ? saveValidator : forgetValidators)(tx, page.validator) : Promise.resolve(),

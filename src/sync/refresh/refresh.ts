@@ -1,4 +1,4 @@
-import { type Queries, together } from "../../../db/database.ts";
+import { type Queries, type Transaction, together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -12,6 +12,7 @@ import {
   type MarkKey,
   marksForConflicts,
   marksForMergeability,
+  nextRound,
   storeMarks,
 } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
@@ -238,7 +239,7 @@ export class Refreshes {
 }
 
 /** Upstream is asked for rows whose webhooks were lost this often, however many a holder of a secret makes up. */
-const LOST_ROWS: QuestionPace = { name: "lost rows", everyMs: 60_000 };
+const LOST_ROWS: QuestionPace = { name: "lost rows", everyMs: 20_000 };
 
 /** "held": the row that the mirror lacked is here by now, and nothing else is in doubt. Null: the mark is not about that. */
 async function lostRowOf(
@@ -337,7 +338,11 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
       ...conflict,
       notBefore: afterLag(startedAt),
     }));
-    const asks = [...conflicts, ...(await marksForMergeability(tx, observed.seen, startedAt))];
+    const asks = [
+      ...conflicts,
+      ...(await marksForMergeability(tx, observed.seen, startedAt)),
+      ...(await marksForClosers(tx, batch, startedAt)),
+    ];
     const conflictsAgain = (mark: Mark) =>
       conflicts.some(
         ({ kind, key, repositoryId }) => kind === mark.kind && key === mark.key && repositoryId === mark.repositoryId,
@@ -357,4 +362,21 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
     ]);
     return [...asks, ...stand];
   });
+}
+
+/** A search found an issue side, but does not say who closed it. The next common question asks for that. */
+async function marksForClosers(tx: Transaction, batch: readonly ReadForMark[], askedAt: Date): Promise<Mark[]> {
+  const found = batch.flatMap(({ mark }) =>
+    mark?.kind === "issue" && isAboutLack(mark)
+      ? [{ kind: mark.kind, repositoryId: mark.repositoryId, key: mark.key }]
+      : [],
+  );
+  if (found.length === 0) return [];
+  const stored = await findAllStored(tx, found);
+  const lacks = (side: ResourceKey) => {
+    const { deletedAt = null, fields = null } = stored(side) ?? {};
+    return deletedAt === null && fields !== null && !Object.hasOwn(fields, "closed_by");
+  };
+  const notBefore = nextRound(askedAt, REPLICA_LAG_MS);
+  return found.filter(lacks).map((side) => ({ ...side, keys: ["closed_by"], askedAt, notBefore }));
 }
