@@ -87,7 +87,7 @@ const ARROWS = {
   ],
   "src/api/streams": ["base", "src/http", "src/events", "src/api/call", "src/api/callers"],
   "src/api/rest": [
-    ...["base", "src/kinds", "src/http", "src/upstream", "src/mirror", "src/events"],
+    ...["base", "src/kinds", "src/queues", "src/http", "src/upstream", "src/mirror", "src/events"],
     ...["src/api/call", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward"],
   ],
   "src/api/graphql": [

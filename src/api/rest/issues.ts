@@ -11,11 +11,13 @@ import {
 import { MOST_LABELS } from "../../mirror/read/label-lists.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
 import { sees } from "../../mirror/read/repositories.ts";
+import { findLacked, lackedMark, storeMarks } from "../../mirror/store/marks.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
+import { enqueueRefreshes, orLater } from "../../queues/queues.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call/call.ts";
 import { showFields, showList, showOne } from "../call/view.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
-import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
+import { ApiFault, hint, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
 import { choice, isOutside, issueState, moment, pageNumber, pageSize, sentDirection } from "../dialect/protocol.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
@@ -33,7 +35,10 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const limit = pageSize(query);
   const position = issuePosition(query, limit);
   const db = isFiltered(filter) ? call.searchDb : ctx.db;
-  const found = await findIssues(db, repository.id, filter, order, { position, limit: limit + 1 });
+  const [found, lacked] = await Promise.all([
+    findIssues(db, repository.id, filter, order, { position, limit: limit + 1 }),
+    hastenLacked(call),
+  ]);
 
   const isBackward = "side" in position && position.side === "before";
   const page = found.slice(0, limit);
@@ -48,7 +53,27 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
     previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? issueCursor(first) : null,
   });
   const documents = page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }));
-  return ok(await showList(call, documents, { areRepositories: false }), { link });
+  const answer = ok(await showList(call, documents, { areRepositories: false }), { link });
+  if (lacked.length === 0) return answer;
+  // With headers of its own it is not kept.
+  return { ...answer, headers: hint(`Upstream is asked for what is not listed yet: ${lacked.join(", ")}.`) };
+}
+
+/**
+ * Asks at once for new pull requests that lists of issues lack, out of the caller's share: with nobody reading they would
+ * wait for others. Answers their numbers.
+ */
+async function hastenLacked({ ctx, caller, repository: { id: repositoryId } }: RepositoryCall): Promise<number[]> {
+  const lacked = await findLacked(ctx.db, repositoryId);
+  const waiting = lacked.filter(({ isReadFor }) => !isReadFor);
+  if (waiting.length > 0 && caller.kind !== "anonymous" && (await ctx.upstream.takeDoubt(caller))) {
+    const now = ctx.clock.now();
+    const marks = waiting.map(({ key }) => lackedMark({ repositoryId, key, now }));
+    await storeMarks(ctx.db, marks);
+    const jobs = marks.map(({ kind, key }) => ({ job: { kind, repositoryId, key }, delayMs: 0 }));
+    await orLater(ctx, { refreshes: jobs.length }, () => enqueueRefreshes(ctx, jobs));
+  }
+  return lacked.map(({ key }) => key);
 }
 
 const ISSUE_SORTS = ["created", "updated", "comments"] as const;

@@ -24,10 +24,46 @@ export interface Mark extends MarkKey {
 
 /** The keys of a mark for a resource that the mirror lacks. Whatever shows the resource settles it. */
 export const LACKED_KEYS: readonly string[] = ["id"];
+/** Among such keys, this one says that somebody reads lists that show the resource. */
+const READ_KEY = "read";
 
 /** Whether nothing is in doubt but that the mirror lacks the resource. */
 export function isAboutLack({ keys }: Mark): boolean {
-  return keys?.every((key) => LACKED_KEYS.includes(key)) ?? false;
+  return keys?.every(isOfLack) ?? false;
+}
+
+/** Whether a key of a mark says that the mirror lacks the resource, and not that a value of it may be wrong. */
+export function isOfLack(key: string): boolean {
+  return key === READ_KEY || LACKED_KEYS.includes(key);
+}
+
+/** Whether somebody has lately read lists that lack the resource, so that it should not wait for others. */
+export function isReadFor({ keys, askedAt }: Mark, now: Date): boolean {
+  return (keys?.includes(READ_KEY) ?? false) && now.getTime() - askedAt.getTime() < READ_FOR_MS;
+}
+
+/** So long somebody's read hastens a resource that the list lacks. */
+const READ_FOR_MS = 30_000;
+
+/** The reason to ask of a mark that every answer settles which shows the resource at all. */
+export function answeredByAny(askedAt: Date): Date {
+  return new Date(askedAt.getTime() - REPLICA_LAG_MS - 1_000);
+}
+
+/** The issues that the lists of a repository lack, by number, at most 100. `isReadFor`: a read has hastened it before. */
+export async function findLacked(db: Queries, repositoryId: number): Promise<{ key: number; isReadFor: boolean }[]> {
+  return await db.prepared<{ key: number; isReadFor: boolean }>(sql`
+    select m.key::float8 as key, ${READ_KEY} = any(m.keys) as "isReadFor" from refresh_marks m
+      where m.kind = 'issue' and m.repository_id = ${repositoryId} and m.keys_at >= m.asked_at
+        and m.keys <@ ${sql.array([...LACKED_KEYS, READ_KEY], "text")} order by m.key limit ${MOST_LACKED}`);
+}
+
+const MOST_LACKED = 100;
+
+/** A mark that hastens an issue which the lists lack. */
+export function lackedMark({ repositoryId, key, now }: { repositoryId: number; key: number; now: Date }): Mark {
+  const keys = [...LACKED_KEYS, READ_KEY];
+  return { kind: "issue", repositoryId, key, askedAt: answeredByAny(now), notBefore: now, keys };
 }
 
 /** The columns that make a `Mark` of a row `m` of `refresh_marks`. */

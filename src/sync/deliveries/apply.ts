@@ -6,6 +6,7 @@ import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/inbox.ts";
 import {
+  answeredByAny,
   LACKED_KEYS,
   type Mark,
   type MarkKey,
@@ -36,7 +37,7 @@ import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, reportedChangesOf } from "../found/reported-changes.ts";
 import { hearLists } from "../lists/heard.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
-import { answeredByAny, marksForLost } from "../marks/lost.ts";
+import { marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { hearRefs } from "../refs/heard.ts";

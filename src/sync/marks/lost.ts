@@ -1,7 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { resources } from "../../kinds/registry.ts";
-import { LACKED_KEYS, type Mark, nextRound } from "../../mirror/store/marks.ts";
+import { answeredByAny, LACKED_KEYS, type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 
@@ -32,9 +32,4 @@ export async function marksForLost(tx: Transaction, seen: readonly Seen[], asked
     marks.push(...rows.map((row) => ({ kind, ...row, askedAt: settledBy, notBefore, keys: LACKED_KEYS })));
   }
   return marks;
-}
-
-/** The reason to ask of a mark that every answer settles which shows the resource at all. */
-export function answeredByAny(askedAt: Date): Date {
-  return new Date(askedAt.getTime() - REPLICA_LAG_MS - 1_000);
 }

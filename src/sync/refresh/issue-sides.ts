@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, rowsOf, textOf, wholeOf } from "../../json.ts";
 import type { ResourceKey } from "../../kinds/contract/kind.ts";
-import { isAboutLack, LACKED_KEYS, MARK_COLUMNS, type Mark } from "../../mirror/store/marks.ts";
+import { isAboutLack, isOfLack, isReadFor, MARK_COLUMNS, type Mark } from "../../mirror/store/marks.ts";
 import { type Observed, observe } from "../../mirror/store/observation.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { Gather } from "../../work/gather.ts";
@@ -13,7 +13,7 @@ import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 // A pull request is in the lists of issues by its issue side, whose id only upstream knows: no event tells it, and
 // GraphQL does not show it. The first ones are asked for one by one. Where many are opened, a search finds many at once.
 
-/** A pull request waits so long for its place in lists of issues, but only where many are opened. */
+/** A pull request waits so long for its place in lists of issues, but only where many are opened and nobody reads them. */
 const ISSUE_SIDES: QuestionPace = { name: "issue sides", everyMs: 240_000 };
 /** GitHub docs: a query has at most five operators, so at most six owners stand between them. */
 const OWNERS_A_SEARCH = 6;
@@ -49,9 +49,10 @@ export class IssueSides {
     },
   ) {
     const answer = async (asked: readonly ResourceKey[]): Promise<SideAnswer[]> => {
-      await takeMoment(ctx, ISSUE_SIDES);
-      const now = ctx.clock.now().getTime();
       const lacking = await findLacking(ctx.db);
+      // Whoever reads a list that lacks one has paid for the question.
+      if (!lacking.some(({ mark }) => isReadFor(mark, ctx.clock.now()))) await takeMoment(ctx, ISSUE_SIDES);
+      const now = ctx.clock.now().getTime();
       const young = lacking.filter(({ mark }) => now - mark.askedAt.getTime() < SEARCHED_MS);
       const [first] = young;
       // An invented pull request is found by no search. Old ones take every other turn, so that new ones have the rest.
@@ -83,7 +84,7 @@ function nameOf({ repositoryId, key }: Pick<ResourceKey, "repositoryId" | "key">
 
 /** The keys that are in doubt, other than a missing side: an id never changes. Null: it may be any. */
 export function keysInDoubt({ keys }: Mark): readonly string[] | null {
-  return keys?.filter((key) => !LACKED_KEYS.includes(key)) ?? null;
+  return keys?.filter((key) => !isOfLack(key)) ?? null;
 }
 
 const IS_PULL = sql`p.id is not null and p.deleted_at is null`;
