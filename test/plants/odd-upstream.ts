@@ -216,4 +216,38 @@ export const oddUpstreamPlants: readonly Plant[] = [
     replaces: [["or (x.r, x.issue) in (select", "and (x.r, x.issue) not in (select"]],
     tests: ["test/events/found-late.test.ts"],
   },
+  {
+    name: "named-in-deliveries-alone",
+    property: 2,
+    does: "A review that a list of comments names is not looked for, since only deliveries tell of lost ones.",
+    file: "src/sync/reads/pages.ts",
+    replaces: [
+      [
+        "isNews ? await marksForLost(tx, seen, now) : []",
+        "isNews && seen.length < 0 ? await marksForLost(tx, seen, now) : []",
+      ],
+    ],
+    tests: ["test/scenario/same-second.test.ts"],
+  },
+  {
+    name: "closer-stays-unknown",
+    property: 2,
+    does: "A pull request that a search found has no closer, whoever closed it.",
+    file: "src/sync/refresh/refresh.ts",
+    replaces: [["return found.filter(lacks).map(", "return found.filter((side) => lacks(side) && side.key < 0).map("]],
+    tests: ["test/scenario/issue-sides.test.ts"],
+  },
+  {
+    name: "first-place-is-pruned",
+    property: 2,
+    does: "A reader from the beginning is refused once an event has a place, as if what came before had been pruned.",
+    file: "src/events/log-reads.ts",
+    replaces: [
+      [
+        "select pruned_id::float8 as id from event_log",
+        "select coalesce((select pruned_id from event_log), (select last_value from event_place))::float8 as id",
+      ],
+    ],
+    tests: ["test/events/feed.test.ts"],
+  },
 ];
