@@ -2,6 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { loadStatus } from "../../src/health/status.ts";
+import type { Json } from "../../src/json.ts";
 import { setVisibility } from "../../src/simulator/changes/repositories.ts";
 import { mutate } from "../../src/simulator/control/mutations.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -246,6 +247,62 @@ test("an answer that does not list what an installation covers takes nothing out
     expect.stringMatching(/^installation \d+ of the App cannot be read: .*installation\/repositories/),
   ]);
   expect(await world.states()).toEqual({ "small/part-0": { state: "live", problem: null } });
+});
+
+/** Looks at what the App is installed on, where upstream's answers from this path on are spoilt. Counts them from 1. */
+async function lookSpoilt(
+  world: AppWorld,
+  path: string,
+  spoil: (rows: Json[], count: number) => Json[],
+): Promise<void> {
+  const { upstream } = world.ctx;
+  let count = 0;
+  const spoilt = changed(upstream, {
+    get: async (asked, options) => {
+      const answer = await upstream.get(asked, options);
+      if (answer.kind !== "ok" || !asked.startsWith(path)) return answer;
+      count += 1;
+      const { body } = answer;
+      if (Array.isArray(body)) return { ...answer, body: spoil(body, count) };
+      const { repositories } = body as { repositories: Json[] };
+      return { ...answer, body: { ...(body as object), repositories: spoil(repositories, count) } };
+    },
+  });
+  await world.ctx.db.query(sql`update installations set told_at = ${new Date(0)}`);
+  await world.ctx.db.query(sql`delete from validators`);
+  await resolveSelections({ ...world.ctx, upstream: spoilt });
+}
+
+const LISTS = ["/app/installations", "/installation/repositories"];
+
+test.each(LISTS)("a row of %s that is null takes nothing out, and all others are followed", async (path) => {
+  await using world = await openAppWorld({
+    ...{ small: 2, issues: 1 },
+    installations: (owner) => [{ account: "small", repositories: ["small/part-0"] }, { account: owner }],
+  });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  const before = await world.states();
+  deafen(world, "look");
+  // Meanwhile another one joins.
+  world.simulator.apps.choose(world.installation("small"), world.by, "all");
+  await world.simulator.quiet();
+  await lookSpoilt(world, path, (rows) => [null, ...rows.slice(1)]);
+  const { problems } = await loadStatus(world.ctx, async () => []);
+  expect(problems).toEqual(
+    expect.arrayContaining([expect.stringMatching(/came without its id or name, and all others/)]),
+  );
+  expect(await world.states()).toMatchObject(before);
+  await until("the other one is live", async () => (await world.states())["small/part-1"]?.state === "live");
+});
+
+test.each(LISTS)("one answer of %s that is empty by mistake takes nothing out", async (path) => {
+  await using world = await openAppWorld({ installations: () => [{ account: "small" }] });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  await lookSpoilt(world, path, (rows, count) => (count === 1 ? [] : rows));
+  expect(await world.states()).toEqual({ "small/part-0": { state: "live", problem: null } });
+  expect(await world.ctx.db.query(sql`select task, problem from problems`)).toEqual([]);
 });
 
 test("when an installation is suspended, a token takes over what it sees", async () => {

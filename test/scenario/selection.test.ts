@@ -180,3 +180,30 @@ test("a repository that moves again and again is asked for twice, and keeps that
     { problem: "upstream says again and again that goes/round has moved" },
   ]);
 });
+
+test("a repository that has moved is followed to its new place, told by id or by name, and to nothing else", async () => {
+  await using world = await open();
+  const { upstream } = world.ctx;
+  const { body } = (await upstream.get(`/repos/${world.first}`, { priority: "caller" })) as { body: { id: number } };
+  const places: Record<string, string> = {
+    "/repos/old/by-name": `/repos/${world.first}`,
+    "/repos/old/by-id": `/repositories/${body.id}`,
+    "/repos/old/elsewhere": "/users/old",
+  };
+  await addSelections(world.ctx, ["old/by-name", "old/by-id", "old/elsewhere"]);
+  const asked: string[] = [];
+  const moving = withUpstream(world.ctx, {
+    get: async (path, options) => {
+      asked.push(path);
+      const location = places[path];
+      return location === undefined ? await upstream.get(path, options) : { kind: "moved", location };
+    },
+  });
+  await resolveSelections(moving);
+  expect(Object.keys(await states(world))).toEqual([world.first]);
+  expect(asked).toEqual(expect.arrayContaining(Object.keys(places)));
+  expect(asked).not.toContain("/users/old");
+  expect(await world.ctx.db.query(sql`select key, problem from problems where task = 'select'`)).toEqual([
+    { key: "old/elsewhere", problem: "upstream says that old/elsewhere has moved, and not where to" },
+  ]);
+});

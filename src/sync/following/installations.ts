@@ -5,8 +5,8 @@ import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import type { FollowedState } from "../../../db/schema/states.ts";
 import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Json, numberOf, objectOf } from "../../json.ts";
-import { requireList, requireRepository } from "../../mirror/store/observation.ts";
+import { type Fields, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
+import { InvalidRepresentationError, requireList } from "../../mirror/store/observation.ts";
 import { enqueueCatchUps, orLater } from "../../queues/queues.ts";
 import { installationRepositories, installations, repositorySyncs } from "../../schema.ts";
 import { saveValidators } from "../../upstream/conditional/validators.ts";
@@ -22,7 +22,7 @@ import { Waits } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
 import { type Installed, installedBy } from "../events/installed.ts";
 import type { CredentialWait } from "../problems/causes.ts";
-import { eachAlone } from "../problems/isolated.ts";
+import { eachAlone, eachStored } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { pause, pauseWithin } from "./pause.ts";
 import { moveAll } from "./state.ts";
@@ -80,20 +80,23 @@ export async function followInstallations(
   return null;
 }
 
+/** @throws InvalidRepresentationError at the end, if one of them has no id */
 async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
   const before = new Map((await loadInstallations(ctx.db)).map((each) => [each.id, each]));
   const told = await ctx.db.count(sql`select from installations where told_at is not null limit 1`);
   const startedAt = ctx.clock.now();
+  const shownBy = ({ pages }: Walked) => shownIn(pages, ({ body }) => requireList(INSTALLATIONS_PATH, body));
   let read = await walk(ctx, INSTALLATIONS_PATH, { conditional: told === 0 });
   if (read.isUnchanged) return;
   // A page that has not changed does not say what stands on it.
   if (read.unchanged.length > 0) read = await walk(ctx, INSTALLATIONS_PATH, { conditional: false });
-  const shown = read.pages.flatMap(({ body }) =>
-    requireList(INSTALLATIONS_PATH, body).flatMap((one) => installedBy(one) ?? []),
-  );
+  const lacks = (shown: ShownRows) => [...before.keys()].some((id) => !shown.ids.has(id));
+  if (lacks(shownBy(read))) read = await walk(ctx, INSTALLATIONS_PATH, { conditional: false });
+  const { rows, ids, nameless } = shownBy(read);
+  const shown = rows.flatMap(({ row }) => installedBy(row) ?? []);
 
   const lost: number[] = [];
-  const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
+  const gone = nameless > 0 ? [] : [...before.values()].filter(({ id }) => !ids.has(id));
   await ctx.db.transaction(async (tx) => {
     await storeInstallations(tx, shown);
     for (const { id, account } of gone) {
@@ -104,10 +107,7 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
     const seen = new Date(startedAt.getTime() - LAG_MS);
     // A read just after the webhook may have come from a lagging replica, so it is done once more.
     await tx.update(installations).set({ toldAt: null, listedAt: null }).where(lte(installations.toldAt, seen));
-    await saveValidators(
-      tx,
-      read.pages.flatMap(({ validator }) => validator ?? []),
-    );
+    await saveValidators(tx, nameless > 0 ? [] : validatorsOf(read));
   });
   ctx.upstream.credentialsChanged();
   await handOver(ctx, lost);
@@ -124,6 +124,33 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
   for (const { id, suspendedAt } of shown) {
     if (suspendedAt !== null && before.get(id)?.suspendedAt === null) await handOver(ctx, await findCovered(ctx, id));
   }
+  requireNamed("An installation of the App", nameless);
+}
+
+/** What a list shows, and its rows that have an id. */
+interface ShownRows {
+  rows: { id: number; row: Fields; of: WalkedPage }[];
+  ids: ReadonlySet<number>;
+  /** How many rows have none. Each may be any row that seems to be missing, so nothing counts as gone. */
+  nameless: number;
+}
+
+/**
+ * One answer that lacks a row may be a fault of the server that gave it, and would pause all that is mirrored there. So a
+ * row is gone once two answers lack it.
+ */
+function shownIn(pages: readonly WalkedPage[], rowsOf: (page: WalkedPage) => Json[]): ShownRows {
+  const all = pages.flatMap((of) => rowsOf(of).map((row) => ({ row: objectOf(row), of })));
+  const rows = all.flatMap(({ row, of }) => {
+    const id = wholeOf(row.id);
+    return id === null ? [] : [{ id, row, of }];
+  });
+  return { rows, ids: new Set(rows.map(({ id }) => id)), nameless: all.length - rows.length };
+}
+
+function requireNamed(what: string, nameless: number): void {
+  if (nameless > 0)
+    throw new InvalidRepresentationError(`${what} came without its id or name, and all others are followed`);
 }
 
 async function loadDue(ctx: Context): Promise<{ installation: Installation; isDue: boolean }[]> {
@@ -137,7 +164,7 @@ async function loadDue(ctx: Context): Promise<{ installation: Installation; isDu
   return (await loadInstallations(ctx.db)).map((installation) => ({ installation, isDue: due.has(installation.id) }));
 }
 
-/** Reads which repositories an installation covers. */
+/** Reads which repositories an installation covers. @throws InvalidRepresentationError at the end, if one has no id */
 async function fetchAndStoreCovered(ctx: Context, installation: Installation, beginning: Beginning): Promise<void> {
   const { id, account } = installation;
   const listed = await ctx.db.count(sql`
@@ -145,46 +172,53 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
       and exists (select from installation_repositories c where c.installation_id = i.id)`);
   const startedAt = ctx.clock.now();
   const credential = installationCredential(id);
+  const anew = () => walk(ctx, REPOSITORIES, { credential, conditional: false });
+  const shownBy = (one: Walked) =>
+    shownIn(one.pages, ({ body }) => requireList(REPOSITORIES, objectOf(body).repositories));
   let read = await walk(ctx, REPOSITORIES, { credential, conditional: listed > 0 });
-  const covered = (each: typeof read) =>
-    each.pages.flatMap(({ body, page, seenAt }) =>
-      requireList(REPOSITORIES, objectOf(body).repositories).map((shown) => {
-        return { ...requireRepository(shown), shown, page, seenAt };
-      }),
-    );
   const total = numberOf(objectOf(read.pages[0]?.body).total_count);
   if (
     total !== null &&
     read.unchanged.length > 0 &&
-    total !== (await countCovered(ctx, id, read.unchanged)) + covered(read).length
+    total !== (await countCovered(ctx, id, { on: read.unchanged })) + shownBy(read).rows.length
   ) {
     // The list moved between two pages, so a row may stand on no page that was read.
-    read = await walk(ctx, REPOSITORIES, { credential, conditional: false });
+    read = await anew();
   }
+  const lacks = async ({ ids }: ShownRows) =>
+    (await countCovered(ctx, id, { notOn: read.unchanged, except: [...ids] })) > 0;
+  if (!read.isUnchanged && (await lacks(shownBy(read)))) read = await anew();
+  const { rows, ids, nameless } = shownBy(read);
+  const covered = rows.flatMap(({ id, row, of: { page, seenAt } }) => {
+    const fullName = textOf(row.full_name);
+    return fullName === null ? [] : [{ id, fullName, shown: row, page, seenAt }];
+  });
 
   let found: number[] = [];
   let lost: number[] = [];
   await ctx.db.transaction(async (tx) => {
-    found = await storeCovered(tx, id, covered(read));
-    if (!read.isUnchanged)
+    found = await storeCovered(tx, id, covered);
+    if (!read.isUnchanged && nameless === 0)
       lost = await uncover(ctx, tx, id, {
-        kept: covered(read).map((one) => one.id),
+        kept: [...ids],
         unchanged: read.unchanged,
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
       });
     await tx.update(installations).set({ listedAt: startedAt }).where(eq(installations.id, id));
-    await saveValidators(
-      tx,
-      read.pages.flatMap(({ validator }) => validator ?? []),
-    );
+    await saveValidators(tx, nameless > 0 ? [] : validatorsOf(read));
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
   // Only now: a read of a private repository has to know which installation to use.
-  for (const { fullName, shown, seenAt } of covered(read)) {
-    if (beginning.isWanted(fullName)) await beginning.begin(shown, seenAt);
-  }
+  const wanted = covered.filter(({ fullName }) => beginning.isWanted(fullName));
+  const faults = await eachStored(wanted, ({ shown, seenAt }) => beginning.begin(shown, seenAt));
   await handOver(ctx, lost);
   await wakePaused(ctx, id, found);
+  if (faults.length > 0) throw faults[0];
+  requireNamed(`A repository of the installation on ${account}`, nameless + rows.length - covered.length);
+}
+
+function validatorsOf({ pages }: Walked): Validator[] {
+  return pages.flatMap(({ validator }) => validator ?? []);
 }
 
 /** One statement changes a row once, and a list that moves between two pages may show a row on both: the later counts. */
@@ -226,8 +260,15 @@ async function storeCovered(
   return written.map(({ id }) => id);
 }
 
+interface WalkedPage {
+  page: number;
+  body: Json;
+  seenAt: Date;
+  validator: Validator | null;
+}
+
 interface Walked {
-  pages: { page: number; body: Json; seenAt: Date; validator: Validator | null }[];
+  pages: WalkedPage[];
   /** The numbers of the pages that have not changed. */
   unchanged: number[];
   /** Whether no page has changed. */
@@ -257,10 +298,17 @@ async function walk(
   return { ...read, isUnchanged: read.pages.length === 0 };
 }
 
-async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: number[]): Promise<number> {
-  return await db.count(
-    sql`select from installation_repositories where installation_id = ${id} and page = any(${onPages}::integer[])`,
-  );
+/** How many covered repositories stand on some pages, or on others than those. */
+async function countCovered(
+  { db }: Pick<Context, "db">,
+  id: number,
+  where: { on: number[] } | { notOn: number[]; except: number[] },
+): Promise<number> {
+  const isMeant =
+    "on" in where
+      ? sql`page = any(${where.on}::integer[])`
+      : sql`page > 0 and page <> all(${where.notOn}::integer[]) and repository_id <> all(${where.except}::bigint[])`;
+  return await db.count(sql`select from installation_repositories where installation_id = ${id} and ${isMeant}`);
 }
 
 /**

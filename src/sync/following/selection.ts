@@ -4,15 +4,15 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import { exceptionIn } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
-import { objectOf } from "../../json.ts";
+import { type Json, objectOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
 import { selections } from "../../schema.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { findTokenOf, learnOwner, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
 import { pages } from "../../upstream/protocol/pagination.ts";
-import { type CredentialWait, classifyFailure } from "../problems/causes.ts";
+import type { CredentialWait } from "../problems/causes.ts";
 import { AbsentError } from "../problems/errors.ts";
-import { eachAlone } from "../problems/isolated.ts";
+import { eachAlone, eachStored } from "../problems/isolated.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
 import { type Beginning, followInstallations } from "./installations.ts";
@@ -164,7 +164,8 @@ async function mirrorOne(
       return await beginMirroring(ctx, answer.body, answer.seenAt, reason);
     case "moved":
       if (hasMoved) throw new AbsentError(`upstream says again and again that ${name} has moved`);
-      if (answer.location?.startsWith("/repositories/"))
+      // The service names the repository's id. Other servers of its dialect show the new name.
+      if (answer.location !== null && /^\/(repositories\/\d+|repos\/[^/]+\/[^/]+)$/.test(answer.location))
         return await mirrorOne(ctx, name, answer.location, reason, { hasMoved: true });
       throw new AbsentError(`upstream says that ${name} has moved, and not where to`);
     case "missing":
@@ -222,19 +223,12 @@ async function mirrorList(
   for await (const page of pages(ctx.upstream, path, { priority: "catch-up", conditional, ...options })) {
     if (page.kind === "moved" || page.kind === "missing") return false;
     if (page.kind === "unchanged") continue;
-    const before = faults.length;
-    for (const representation of requireList(page.path, page.body)) {
-      try {
-        await beginMirroring(ctx, representation, page.seenAt, { pattern });
-      } catch (error) {
-        // One repository that cannot be stored keeps none of its owner's others from being mirrored.
-        if (classifyFailure(error).kind !== "failed") throw error;
-        faults.push(error);
-      }
-    }
+    const begin = (shown: Json) => beginMirroring(ctx, shown, page.seenAt, { pattern });
+    const onPage = await eachStored(requireList(page.path, page.body), begin);
+    faults.push(...onPage);
     // Stored last, since the validator says that the page needs no second look.
     const { validator } = page;
-    if (validator && faults.length === before) await ctx.db.transaction((tx) => saveValidator(tx, validator));
+    if (validator && onPage.length === 0) await ctx.db.transaction((tx) => saveValidator(tx, validator));
   }
   if (faults.length > 0) throw faults[0];
   return true;

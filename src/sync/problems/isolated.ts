@@ -88,6 +88,23 @@ export async function eachAlone<Item, Value>(
 }
 
 /**
+ * Stores each row of an answer, one by one: a row that cannot be stored keeps no other from being stored. Answers why
+ * some were not. @throws an error that is no row's fault
+ */
+export async function eachStored<Row>(rows: readonly Row[], store: (row: Row) => Promise<void>): Promise<unknown[]> {
+  const faults: unknown[] = [];
+  for (const row of rows) {
+    try {
+      await store(row);
+    } catch (error) {
+      if (classifyFailure(error).kind !== "failed") throw error;
+      faults.push(error);
+    }
+  }
+  return faults;
+}
+
+/**
  * As `eachAlone`, for a job with a single thing to work on. False: the thing is left alone for now, or it failed.
  * Errors that mostly pass within seconds are thrown the first few times, so that the queue tries again.
  */
