@@ -266,9 +266,33 @@ test("a walk ends with the page that is missing, and does not go in circles", as
   const kinds: string[] = [];
   for await (const { path, kind } of pages(world.upstream, "/labels", caller)) kinds.push(`${path} ${kind}`);
   expect(kinds).toEqual(["/labels ok", "/labels?page=2 missing"]);
+});
 
-  world.play = (_, response) => json(response, 200, page(1), { link: `<${world.base}/labels?page=2>; rel="next"` });
-  await expect(Array.fromAsync(pages(world.upstream, "/labels", caller))).rejects.toThrow(/after itself/);
+test.each([
+  ["names itself", "/labels?page=2", "/labels?page=2"],
+  ["names itself without a number", "/labels", "/labels?per_page=30"],
+  ["names one before it", "/labels?page=3", "/labels?page=1"],
+  ["repeats its cursor", "/issues?after=abc", "/issues?after=abc"],
+])("a page that %s as the page after it cannot be read, whoever follows its links", async (_what, path, next) => {
+  await using world = await openUpstreamWorld((_, response) =>
+    json(response, 200, page(1), { link: `<${world.base}${next}>; rel="next"` }),
+  );
+  const unreadable = { name: "UpstreamUnavailableError", outage: "unreadable" };
+  await expect(world.upstream.get(path, caller)).rejects.toMatchObject(unreadable);
+  await expect(Array.fromAsync(pages(world.upstream, path, caller))).rejects.toThrow(/comes after/);
+});
+
+test("a page whose cursor moves on is followed, whatever number it has", async () => {
+  await using world = await openUpstreamWorld(({ url }, response) =>
+    url.includes("after=b")
+      ? json(response, 200, page(1))
+      : json(response, 200, page(1), {
+          link: `<${world.base}/issues?after=${url.includes("after=a") ? "b" : "a"}&page=2>; rel="next"`,
+        }),
+  );
+  const walked: string[] = [];
+  for await (const { path } of pages(world.upstream, "/issues", caller)) walked.push(path);
+  expect(walked).toEqual(["/issues", "/issues?after=a&page=2", "/issues?after=b&page=2"]);
 });
 
 test("closing waits for what is under way, though not for ever", async () => {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { classifyFailure } from "../../src/sync/problems/causes.ts";
 import { graphqlPath, pagesOf } from "../../src/upstream/protocol/address.ts";
 import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
-import { list, nullable, object, text, whole } from "../../src/upstream/protocol/field-readers.ts";
+import { list, nextCursor, nullable, object, text, whole } from "../../src/upstream/protocol/field-readers.ts";
 import { isMutation } from "../../src/upstream/protocol/graphql.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
@@ -202,6 +202,19 @@ test("a mutation is never sent twice, and a time-out of one is no matter of size
   world.play = (_, response) => json(response, 401, { message: "Bad credentials" });
   await expect(ask(world, mutation)).rejects.toMatchObject({ name: "CredentialRejectedError" });
   expect(world.asked).toHaveLength(3);
+});
+
+test("a page that has a next one, and names no place behind its own, is followed by nobody", () => {
+  const page = (hasNextPage: boolean, endCursor: string | null) => ({ hasNextPage, endCursor });
+  for (const [one, after] of [
+    [page(true, null), null],
+    [page(true, null), "a"],
+    [page(true, "a"), "a"],
+  ] as const)
+    expect(() => nextCursor(one, after)).toThrow(expect.objectContaining({ outage: "unreadable" }));
+  expect(nextCursor(page(true, "b"), "a")).toBe("b");
+  expect(nextCursor(page(false, "a"), "a")).toBeNull();
+  expect(nextCursor(page(false, null), null)).toBeNull();
 });
 
 test("a mutation is known by the document's own level", () => {

@@ -12,6 +12,7 @@ import { GraphqlTooHeavyError, NotYetError } from "../../upstream/protocol/error
 import {
   digits,
   eachOf,
+  goesNowhere,
   nullable,
   object,
   pageInfo,
@@ -211,10 +212,13 @@ async function readOn(
   asking: Asking,
 ): Promise<{ threads: ReviewThread[]; fault: GraphqlError | null }> {
   const threads: ReviewThread[] = [];
-  for (let page = reviewThreads; ; ) {
+  for (let page = reviewThreads, after: string | null = null; ; ) {
     for (const thread of page.nodes) if (thread) threads.push(thread);
     if (!page.pageInfo.hasNextPage) return { threads, fault: null };
-    const fields = threadsFrom(THREADS_A_PAGE, page.pageInfo.endCursor);
+    if (goesNowhere(page.pageInfo, after))
+      return { threads, fault: { type: null, path: [], message: "a page of them names itself as the next" } };
+    after = page.pageInfo.endCursor;
+    const fields = threadsFrom(THREADS_A_PAGE, after);
     const { pulls, faults } = await readPullThreads(ctx, repository, [number], fields, asking);
     const [next] = pulls;
     // A push between two pages has changed the list.

@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { GraphqlTooHeavyError } from "../../upstream/protocol/errors.ts";
-import { type FieldReader, type Read, readableRows } from "../../upstream/protocol/field-readers.ts";
+import { type FieldReader, nextCursor, type Read, readableRows } from "../../upstream/protocol/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
 import { PullsNotShownError } from "../problems/errors.ts";
 import { readPullsPage } from "./graphql-pulls.ts";
@@ -34,8 +34,8 @@ export async function readOpenPulls<Pull>(
     }
     // One that cannot be read stays as it is, and keeps no other from being compared.
     found.push(...page.nodes.map((pull) => readableRows(readPull, pull, "nodes")).filter((pull) => pull !== null));
-    after = page.pageInfo.endCursor;
-    isLast = !page.pageInfo.hasNextPage;
+    after = nextCursor(page.pageInfo, after);
+    isLast = after === null;
   }
   return found;
 }

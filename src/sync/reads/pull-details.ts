@@ -8,7 +8,7 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
 import { inBearableSize } from "../../upstream/client/bearable-sizes.ts";
 import { GraphqlTooHeavyError } from "../../upstream/protocol/errors.ts";
-import { type FieldReader, object, readableRows, whole } from "../../upstream/protocol/field-readers.ts";
+import { type FieldReader, nextCursor, object, readableRows, whole } from "../../upstream/protocol/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/protocol/graphql.ts";
 import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -123,7 +123,7 @@ async function readDetailsPage<Node extends { number: number }>(
       ...numbers.flatMap((number, at) => (number !== null && !pulls[at] ? [number] : [])),
       ...(await findUnnumbered(ctx, repository, numbers)),
     ],
-    next: pageInfo.hasNextPage ? pageInfo.endCursor : null,
+    next: nextCursor(pageInfo, page.after),
     seenAt,
     cost,
   };

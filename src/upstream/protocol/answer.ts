@@ -5,7 +5,7 @@ import { pathBelow } from "./address.ts";
 import { doubtsIn, isNotYet } from "./doubts.ts";
 import { CredentialRejectedError, NotYetError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import type { UpstreamHeaders } from "./headers.ts";
-import { isFullPage, parseLinks } from "./pagination.ts";
+import { isFullPage, isLater, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
 import type { ReadAnswer } from "./upstream.ts";
 
@@ -72,6 +72,9 @@ function readPageAnswer(
       throw unreadable(path, status, reasonOf(cause), { cause });
     }
   });
+  // To follow such a link would never end.
+  if (links.next !== undefined && !isLater(links.next, path))
+    throw unreadable(path, status, `it names ${links.next} as the page that comes after ${path}`);
   const etag = headerValue(headers.etag) ?? null;
   const lastModified = headerValue(headers["last-modified"]) ?? null;
   const next = links.next ?? null;

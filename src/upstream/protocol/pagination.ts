@@ -28,10 +28,24 @@ export function pagesLeft(path: string, { last }: Links): number | null {
   return lastPage === null ? null : lastPage - (pageOfPath(path) ?? 1) + 1;
 }
 
+/** The parameters that say where in a list a page begins, beside its number. */
+const CURSORS: readonly string[] = ["after", "before", "cursor", "since"];
+
+/** Whether `next` comes after the page at `path`: it has a later number, or another cursor. Pure. */
+export function isLater(next: string, path: string): boolean {
+  const [named, asked] = [queryOf(next), queryOf(path)];
+  const hasMoved = CURSORS.some((name) => named.get(name) !== asked.get(name));
+  return hasMoved || (pageOfPath(next) ?? 1) > (pageOfPath(path) ?? 1);
+}
+
 /** The `page` of a path, as a number, so that page 10 comes after page 9. */
 export function pageOfPath(path: string): number | null {
-  const page = new URLSearchParams(path.slice(path.indexOf("?") + 1)).get("page");
+  const page = queryOf(path).get("page");
   return page !== null && /^\d+$/.test(page) ? Number(page) : null;
+}
+
+function queryOf(path: string): URLSearchParams {
+  return new URLSearchParams(path.split("?")[1] ?? "");
 }
 
 /**
@@ -43,7 +57,7 @@ export function isFullPage(path: string, body: unknown): boolean {
   if (!Array.isArray(body)) return false;
   // GitHub answers all matching references at once, however many are asked for.
   if (path.includes("/git/matching-refs/")) return false;
-  const asked = Number(new URLSearchParams(path.split("?")[1] ?? "").get("per_page"));
+  const asked = Number(queryOf(path).get("per_page"));
   // GitHub docs: 30 by default; more than 100 is served as 100.
   const size = Number.isInteger(asked) && asked > 0 ? Math.min(asked, 100) : 30;
   return body.length >= size;
@@ -62,9 +76,6 @@ export async function* pages(upstream: Pick<Upstream, "get">, path: string, opti
   for (let at: string | null = path; at !== null; ) {
     const answer: ReadAnswer = await upstream.get(at, options);
     yield { path: at, ...answer };
-    const next: string | null =
-      answer.kind === "ok" ? (answer.links.next ?? null) : answer.kind === "unchanged" ? answer.next : null;
-    if (next === at) throw new Error(`Upstream names ${at} as the page that comes after itself`);
-    at = next;
+    at = answer.kind === "ok" ? (answer.links.next ?? null) : answer.kind === "unchanged" ? answer.next : null;
   }
 }
