@@ -88,6 +88,23 @@ function withoutDeletedLabels(fields: Fields): Fields {
   return { ...fields, labels: (fields.labels as Fields[]).filter((one) => one !== null) };
 }
 
+test.each([1.5, 1e300, -0.5, null])(
+  "what is embedded with the id %s, which no key can be, stays where it stands",
+  (id) => {
+    const odd = issue(5, { user: { ...user(1, "mona"), id }, labels: [{ ...label(21, "bug"), id }] });
+    const { seen } = observe("issue", odd, at(0));
+    expect(seen.map(({ kind, key }) => `${kind} ${key}`)).toEqual(["user 2", "user 3", "milestone 31", "issue 5"]);
+    expect(seen.at(-1)?.fields.user).toMatchObject({ login: "mona", id });
+  },
+);
+
+test("a label without an id is known by its name, whether the id is absent or null", () => {
+  const { id: _, ...absent } = label(21, "bug");
+  const keys = [absent, { ...absent, id: null }].map((one) => observe("label", one, at(0)).seen.at(-1)?.key);
+  expect(keys[0]).toBeLessThan(0);
+  expect(keys[1]).toBe(keys[0]);
+});
+
 /** A mirror that one process writes and another reads. */
 async function openMirror() {
   const database = await openTestDatabase();

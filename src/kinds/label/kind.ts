@@ -9,7 +9,7 @@ export const label = resource("label", labels, {
   isVersioned: false,
   // Old enterprise servers' labels have neither of the two: those are known by their names.
   lackedIdentity: ({ id, node_id }) =>
-    typeof node_id === "string" || (id === undefined && node_id === undefined) ? null : "node_id",
+    typeof node_id === "string" || ((id ?? null) === null && (node_id ?? null) === null) ? null : "node_id",
   events: resourceEvents({
     event: "label",
     in: "label",

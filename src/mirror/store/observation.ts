@@ -246,7 +246,7 @@ const MOST_NUMBER = 2 ** 31 - 1;
 /** The key of a resource: the number of an issue or pull request, otherwise upstream's id. */
 export function keyIn(kind: Kind, representation: Json | undefined): number {
   const fields = requireObject(kind, representation);
-  if (kind === "label" && fields.id === undefined) return keyOfName(requireString(kind, fields, "name"));
+  if (kind === "label" && (fields.id ?? null) === null) return keyOfName(requireString(kind, fields, "name"));
   const key = findKeyIn(kind, fields);
   if (key !== null) return key;
   throw new InvalidRepresentationError(`This ${kind} came without ${resourceOf(kind).keyColumn}`);

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type Fields, type Json, largeNumber, textOf } from "../../json.ts";
+import { type Fields, type Json, largeNumber, textOf, wholeOf } from "../../json.ts";
 import { isPlaceholder, type SharedKind } from "../../kinds/contract/placeholders.ts";
 import { botLogin, withLogin } from "../documents/bots.ts";
 
@@ -56,9 +56,10 @@ export function strip(resource: Fields, home: DocumentHome, shapeIds: ShapeIds =
     const digits = largeNumber(value);
     if (digits !== null) return `\u0007${digits}`;
     if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
-    const { id } = value;
+    // A number that no key can be would fail the rows of the whole answer.
+    const id = wholeOf(value.id);
     const kind = sharedKind(value, key);
-    if (typeof id !== "number" || kind === null) return stripObject(value, at);
+    if (id === null || kind === null) return stripObject(value, at);
     const stripped = stripObject(value, kind === "r" ? repositoryAddresses(value, at.api) : at);
     const isBot = kind === "u" && value.type === "Bot";
     const login = isBot ? botLogin(value) : null;
