@@ -57,12 +57,12 @@ const cases: Record<string, Case> = {
     message: "Body should be a JSON object",
     docs: `${AT}/issues/issues#create-an-issue`,
   },
-  "a version that is not supported, before who asks": {
+  "a version that is not supported, before whether a user is needed": {
     path: "/user",
-    asking: () => ({ token: "tain_unknown", headers: { "x-github-api-version": "v3" } }),
+    asking: () => ({ token: null, headers: { "x-github-api-version": "v3" } }),
     status: 400,
     message: "Bad Request",
-    docs: `${AT}/about-the-rest-api/api-versions`,
+    docs: AT,
     errors:
       'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
     headers: { "x-ratelimit-limit": null },

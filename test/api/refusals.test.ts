@@ -32,21 +32,39 @@ describe("refusals", () => {
     expect(answer.text).toMatch(/^Request forbidden by administrative rules/);
   });
 
-  test("a version that is not supported: 400, before authentication and routing", async () => {
-    const answer = await world.get("/no/such/route", { token: "bad", headers: { "x-github-api-version": "v3" } });
+  test("a version that is not supported: 400, after a token that is none, and before all else", async () => {
+    const headers = { "x-github-api-version": "v3" };
+    const rejected = await world.get(`/repos/${repo}`, { token: "bad", headers });
+    expect([rejected.status, rejected.body.message]).toEqual([401, "Bad credentials"]);
+    const answer = await world.get("/user", { token: null, headers });
     expect(answer.status).toBe(400);
     expect(answer.body).toEqual({
       message: "Bad Request",
       errors:
         'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
-      documentation_url: expect.any(String),
+      documentation_url: "https://docs.github.com/rest",
       status: "400",
     });
+    const unnamed = await world.get(`/repos/${repo}`, { headers: { "x-github-api-version": "" } });
+    expect([unnamed.status, unnamed.headers.get("x-github-api-version-selected")]).toEqual([200, "2022-11-28"]);
+  });
+
+  test.each([
+    ["a scheme that is none", "Digest abc"],
+    ["a token without a scheme", "ghp_abc"],
+  ])("%s shows no credential: the caller is anonymous", async (_what, authorization) => {
+    const publicRepo = world.repositories.find((one) => !one.private)?.fullName;
+    const answer = await world.get(`/repos/${publicRepo}`, { token: null, headers: { authorization } });
+    const { text } = await world.get(`/repos/${publicRepo}`, { token: null });
+    expect([answer.status, answer.text]).toEqual([200, text]);
+    const user = await world.get("/user", { token: null, headers: { authorization } });
+    expect([user.status, user.body.message]).toEqual([401, "Requires authentication"]);
+    const asked = { token: null, headers: { authorization }, body: '{"query":"{viewer{login}}"}' };
+    expect((await world.send("POST", "/graphql", asked)).status).toBe(401);
   });
 
   test.each([
     ["an unknown token", "Bearer tain_0000000000000000000000000000000000000000"],
-    ["a scheme that is none", "Digest abc"],
     ["nothing behind the scheme", "Bearer"],
     ["a Basic without a password of ours", `Basic ${Buffer.from("someone:secret").toString("base64")}`],
   ])("%s: 401 Bad credentials", async (_what, authorization) => {
@@ -102,11 +120,9 @@ describe("refusals", () => {
   test.each([
     ["/issues?state=ajar", "Issue", "state", "ajar"],
     ["/issues?state=", "Issue", "state", ""],
-    ["/issues?since=yesterday", "Issue", "since", "yesterday"],
     ["/issues?milestone=999", "Issue", "milestone", "999"],
     ["/issues?milestone=soon", "Issue", "milestone", "soon"],
     ["/issues?after=nonsense", "Issue", "after", "nonsense"],
-    ["/issues/comments?since=2026-13-45", "IssueComment", "since", "2026-13-45"],
   ])("%s: 422", async (path, resource, field, value) => {
     const answer = await world.get(`/repos/${repo}${path}`);
     expect(answer.status).toBe(422);
@@ -115,6 +131,31 @@ describe("refusals", () => {
       errors: [{ resource, field, code: "invalid", value }],
       status: "422",
     });
+    if (field === "after") return;
+    expect(answer.body.documentation_url).toBe("https://docs.github.com/v3/issues/#list-issues");
+  });
+
+  test.each(["/issues?since=yesterday", "/issues/comments?since=2026-13-45", "/pulls/comments?since=5"])(
+    "%s: 422, in the words about times",
+    async (path) => {
+      const answer = await world.get(`/repos/${repo}${path}`);
+      const message = "The since parameter needs to be in ISO 8601 format: YYYY-MM-DDTHH:MM:SSZ";
+      expect(answer.body).toEqual({ message, documentation_url: expect.any(String), status: "422" });
+      expect((await world.getUpstream(`/repos/${repo}${path}`)).body.message).toBe(message);
+    },
+  );
+
+  test("times are read in any form of ISO 8601, and are UTC's where no zone is named", async () => {
+    const usual = await world.get(`/repos/${repo}/issues?state=all&since=2025-01-15T10:00:00Z`);
+    for (const since of [
+      "2025-01-15T10:00:00",
+      "2025-01-15%2010:00",
+      "2025-01-15T12:00:00%2B0200",
+      "2025-01-15T11:00:00+01:00",
+    ]) {
+      const { status, body } = await world.get(`/repos/${repo}/issues?state=all&since=${since}`);
+      expect([since, status, body]).toEqual([since, 200, usual.body]);
+    }
   });
 
   test.each([

@@ -287,6 +287,7 @@ describe("a search that cannot be made is refused in words", () => {
     const answer = await world.get(`/search/issues?q=${encodeURIComponent(query)}`);
     expect(answer.status).toBe(422);
     expect(answer.body.errors).toEqual([expect.objectContaining({ resource: "Search", field: "q", ...fault })]);
+    expect(answer.body.documentation_url).toBe(`https://docs.github.com/v3/search${query === "" ? "" : "/"}`);
   });
 
   test("pages beyond a thousand results", async () => {

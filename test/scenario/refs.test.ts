@@ -68,6 +68,7 @@ async function expectHeld(...paths: string[]): Promise<void> {
 /** Paths of the lists, and of so many single branches. */
 const everyPath = (most = 1) => [
   ...["/branches", "/branches?per_page=2", "/branches?per_page=2&page=2", "/branches?protected=true"],
+  ...["/branches?protected=", "/branches?protected=0", "/branches?protected=yes"],
   ...["/branches?protected=false", "/branches/never-was", "/branches/never/was", "/tags", "/tags?per_page=2&page=2"],
   ...[
     "/git/matching-refs/heads/f",

@@ -42,9 +42,11 @@ test("without a user agent the answer is 403 in plain text, before anything else
   expect(reply.body.toString().trim()).toMatch(/^Request forbidden by administrative rules/);
 });
 
-test("an unsupported version is 400 before authentication and routing", async () => {
+test("an unsupported version is 400 before all else but a token that is none", async () => {
   await using it = await openSimulated();
-  const reply = await it.get("/no/such/route", { headers: { "x-github-api-version": "v3" }, token: "wrong" });
+  const headers = { "x-github-api-version": "v3" };
+  expect((await it.get("/repos/octo/demo", { headers, token: "wrong" })).status).toBe(401);
+  const reply = await it.get("/user", { headers, token: null });
   expect(reply.status).toBe(400);
   expect(reply.body.errors).toBe(
     'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
@@ -105,7 +107,7 @@ test("every form of a credential is accepted, a wrong one is 401, none is anonym
     const reply = await it.get("/user", { headers: { authorization }, token: null });
     expect([authorization, reply.status, reply.body.login]).toEqual([authorization, 200, "octo"]);
   }
-  for (const authorization of ["Bearer nobodys", basic("octo:password"), "Bearer", "Digest x"]) {
+  for (const authorization of ["Bearer nobodys", basic("octo:password"), "Bearer"]) {
     const reply = await it.get("/repos/octo/demo", { headers: { authorization }, token: null });
     expect(reply).toMatchObject({ status: 401, body: { message: "Bad credentials", status: "401" } });
   }
@@ -114,6 +116,11 @@ test("every form of a credential is accepted, a wrong one is 401, none is anonym
     body: { message: "Requires authentication" },
   });
   expect((await it.get("/repos/octo/demo", { token: null })).status).toBe(200);
+  for (const authorization of ["Digest x", "ghp_without-a-scheme"]) {
+    const headers = { authorization };
+    expect((await it.get("/repos/octo/demo", { headers, token: null })).status).toBe(200);
+    expect((await it.get("/user", { headers, token: null })).body.message).toBe("Requires authentication");
+  }
 });
 
 test("an expired token is as good as none", async () => {

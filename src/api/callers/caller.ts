@@ -58,12 +58,14 @@ export class Callers {
   }
 
   /**
-   * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
+   * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password. A header of another
+   * form shows no credential.
    * @throws ApiFault 401 for an unknown or malformed credential; 403 for an unknown one, where its address has shown
    *   too many; 503 when upstream cannot be asked about it
    */
   async identify({ authorization, address }: { authorization: string | undefined; address: string }): Promise<Caller> {
-    if (authorization === undefined) return { kind: "anonymous", address };
+    // The service was seen to overlook a header of no scheme that it knows.
+    if (authorization === undefined || !SCHEME.test(authorization)) return { kind: "anonymous", address };
     const text = shownToken(authorization);
     const user = text === null ? null : await this.#user(text, address);
     if (!user) throw new ApiFault(401, "Bad credentials", { documentationUrl: REST_DOCS });
@@ -149,6 +151,8 @@ export class Callers {
     return { ...known.payer, userId: known.userId, by };
   }
 }
+
+const SCHEME = /^(bearer|token|basic)( |$)/i;
 
 /** The token that the header holds; null for a form that holds none. */
 function shownToken(authorization: string): string | null {

@@ -48,6 +48,14 @@ export function invalid(fault: FieldFault): ApiFault {
   return new ApiFault(422, "Validation Failed", { errors: [fault] });
 }
 
+/** A value that lists of issues refuse. The service names this page, and not the operation's. */
+export function invalidFilter(field: "state" | "milestone", value: string): ApiFault {
+  return new ApiFault(422, "Validation Failed", {
+    errors: [{ value, resource: "Issue", field, code: "invalid" }],
+    documentationUrl: "https://docs.github.com/v3/issues/#list-issues",
+  });
+}
+
 /** The mirror does not hold what the question is about, and upstream may. */
 export class UnmirroredFault extends ApiFault {
   override name = "UnmirroredFault";

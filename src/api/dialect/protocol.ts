@@ -7,7 +7,8 @@ import { HttpError } from "../../http/errors.ts";
 import { isRead, type Reply, wantsNoCache } from "../../http/reply.ts";
 import { decoded, type Exchange } from "../../http/server.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
-import { ApiFault, type FieldFault, invalid } from "./fault.ts";
+import { readTime } from "../../mirror/search/range.ts";
+import { ApiFault, invalidFilter, REST_DOCS } from "./fault.ts";
 
 /** The prefix under which enterprise-style clients reach the same API. */
 export const ENTERPRISE_PREFIX = "/api/v3";
@@ -138,16 +139,16 @@ const [newest, oldest] = API_VERSIONS;
 
 /**
  * The version that `X-GitHub-Api-Version` asks for, or the older version without this header.
- * @throws ApiFault 400; the service checks this before anything else
+ * @throws ApiFault 400; the service checks this once the credential that was sent is known, and before all else
  */
 export function apiVersion(header: string | string[] | undefined): ApiVersion {
-  if (header === undefined) return oldest;
+  if (header === undefined || header === "") return oldest;
   const asked = String(header);
   const version = API_VERSIONS.find((candidate) => candidate === asked);
   if (version) return version;
   throw new ApiFault(400, "Bad Request", {
     errors: `The version you specified in the "X-GitHub-API-Version" request header, "${asked}", is not a supported version. The following versions are currently supported: "${newest}" (most recent) and "${oldest}".`,
-    documentationUrl: "https://docs.github.com/rest/about-the-rest-api/api-versions",
+    documentationUrl: REST_DOCS,
   });
 }
 
@@ -208,7 +209,7 @@ export function choice<T extends string>(query: URLSearchParams, name: string, v
 export function issueState(query: URLSearchParams): "open" | "closed" | "all" {
   const text = query.get("state");
   const value = (["open", "closed", "all"] as const).find((one) => one === (text ?? "open"));
-  if (value === undefined) throw invalid({ value: text ?? "", resource: "Issue", field: "state", code: "invalid" });
+  if (value === undefined) throw invalidFilter("state", text ?? "");
   return value;
 }
 
@@ -225,15 +226,13 @@ export function isOutside(query: URLSearchParams, name: string, values: readonly
   return text !== null && !values.includes(text);
 }
 
-/** A time. Null: it is absent or empty. @throws ApiFault 422 for what is no time */
-export function moment(query: URLSearchParams, name: string, resource: string): Date | null {
+/** A time. Null: it is absent or empty. @throws ApiFault 422 for what is no time, in the service's words */
+export function moment(query: URLSearchParams, name: string): Date | null {
   const text = query.get(name);
   if (text === null || text === "") return null;
-  // The "+" of a time zone becomes a blank if it was not percent-encoded.
-  const at = new Date(text.replace(/ (\d\d:?\d\d)$/, "+$1"));
-  const fault: FieldFault = { value: text, resource, field: name, code: "invalid" };
-  if (Number.isNaN(at.getTime()) || Math.abs(at.getUTCFullYear()) > 9_999) throw invalid(fault);
-  return at;
+  const read = readTime(text);
+  if (read) return read.at;
+  throw new ApiFault(422, `The ${name} parameter needs to be in ISO 8601 format: YYYY-MM-DDTHH:MM:SSZ`);
 }
 
 /** The largest body of a request. GitHub takes bodies of 65,536 characters, and a review may hold several. */

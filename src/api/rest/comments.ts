@@ -18,12 +18,12 @@ import { requirePull } from "./pulls.ts";
 
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requireIssue(call);
-  const since = moment(call.query, "since", "IssueComment");
+  const since = moment(call.query, "since");
   return commentsPage(call, "issue_comment", { parent: number, since, ...byAge });
 }
 
 export async function listRepositoryComments(call: RepositoryCall): Promise<Answer> {
-  const since = moment(call.query, "since", "IssueComment");
+  const since = moment(call.query, "since");
   const seen = seenInLists(call);
   const under = seen === "both" ? {} : { under: seen };
   return commentsPage(call, "issue_comment", { since, ...under, ...asked(call) });
@@ -31,12 +31,12 @@ export async function listRepositoryComments(call: RepositoryCall): Promise<Answ
 
 export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requirePull(call);
-  const since = moment(call.query, "since", "PullRequestReviewComment");
+  const since = moment(call.query, "since");
   return commentsPage(call, "review_comment", { parent: number, since, ...asked(call) });
 }
 
 export async function listRepositoryReviewComments(call: RepositoryCall): Promise<Answer> {
-  const since = moment(call.query, "since", "PullRequestReviewComment");
+  const since = moment(call.query, "since");
   return commentsPage(call, "review_comment", { since, ...asked(call) });
 }
 

@@ -88,7 +88,9 @@ interface AnsweredCall {
   progress: RestProgress;
 }
 
-/** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
+/**
+ * Answers requests of the REST dialect, in the service's order: agent, credential, version, quota, media type, route.
+ */
 export class Rest {
   readonly #parts: RestParts;
   readonly #markdown: MarkdownRenderer;
@@ -193,12 +195,10 @@ export class Rest {
   ): Promise<{ call: Call; operation: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
+    const { authorization } = headers;
+    const caller = await this.#parts.callers.identify({ authorization, address: exchange.address });
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
-    const caller = await this.#parts.callers.identify({
-      authorization: headers.authorization,
-      address: exchange.address,
-    });
     this.#parts.meter.identified(progress.metered, caller);
     if (caller.kind === "user") Object.assign(progress.identity, acceptedHeaders(caller, match?.route ?? null));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")

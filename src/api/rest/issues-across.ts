@@ -52,7 +52,7 @@ async function issuesPage(call: Call, part: AcrossScope): Promise<Answer> {
     ...part,
     ...(await taking(call)),
     state: issueState(query),
-    since: moment(query, "since", "Issue") ?? undefined,
+    since: moment(query, "since") ?? undefined,
     labels: askedLabels(query),
   };
   const asked = askedPage(query);

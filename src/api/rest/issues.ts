@@ -17,7 +17,7 @@ import { enqueueRefreshes, orLater } from "../../queues/queues.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call/call.ts";
 import { showFields, showList, showOne } from "../call/view.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
-import { ApiFault, hint, invalid, notFound, unmirrored } from "../dialect/fault.ts";
+import { ApiFault, hint, invalid, invalidFilter, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
 import { choice, isOutside, issueState, moment, pageNumber, pageSize, sentDirection } from "../dialect/protocol.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
@@ -121,7 +121,7 @@ async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
   const [milestone, assignee] = [text("milestone"), text("assignee")];
   return {
     state,
-    since: moment(query, "since", "Issue") ?? undefined,
+    since: moment(query, "since") ?? undefined,
     milestone:
       milestone === undefined || milestone === "*"
         ? milestone
@@ -162,7 +162,7 @@ export function askedType(query: URLSearchParams): IssueFilter["type"] {
 async function milestoneNumber(text: string, { db }: RepositoryCall["ctx"], repositoryId: number): Promise<number> {
   const number = smallNumberParam(text);
   if (number === null || !(await findMilestone(db, repositoryId, number))) {
-    throw invalid({ value: text, resource: "Issue", field: "milestone", code: "invalid" });
+    throw invalidFilter("milestone", text);
   }
   return number;
 }

@@ -9,10 +9,9 @@ import { askedPage, numberedPage } from "./page.ts";
 export async function listBranches(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
   if (!(await areRefsHeld(ctx.db, repository.id, "heads"))) throw unread();
-  const asked = query.get("protected");
-  // It is not known which other words the service takes for true or false.
-  if (asked !== null && asked !== "true" && asked !== "false") throw notHeld();
-  const isProtected = asked === null ? null : asked === "true";
+  const asked = query.get("protected")?.toLowerCase();
+  // The service was seen to take all words for true but these.
+  const isProtected = asked ? asked !== "false" && asked !== "0" : null;
   const { rows, total } = await findBranches(ctx.db, repository.id, { isProtected, ...askedPage(query) });
   return await numberedPage(call, rows, total);
 }

@@ -58,8 +58,8 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
           : type === "member"
             ? ["collaborator", "organization_member"]
             : affiliations(query),
-      updatedAfter: moment(query, "since", "Repository"),
-      updatedBefore: moment(query, "before", "Repository"),
+      updatedAfter: moment(query, "since"),
+      updatedBefore: moment(query, "before"),
     },
     { ...repositoryOrder(query, { sort: "full_name", direction: "asc" }, "desc"), ...page },
   );

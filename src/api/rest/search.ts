@@ -136,7 +136,9 @@ type SearchFault = Pick<FieldFault, "message"> & { code: "missing" | "invalid" }
 
 function impossibleSearch(fault: SearchFault, Kind = ApiFault): ApiFault {
   const errors = [{ ...fault, resource: "Search", field: "q" }];
-  return new Kind(422, "Validation Failed", { errors, documentationUrl: SEARCH_DOCS });
+  // The service leaves the slash out where no search was sent.
+  const documentationUrl = fault.code === "missing" ? SEARCH_DOCS.slice(0, -1) : SEARCH_DOCS;
+  return new Kind(422, "Validation Failed", { errors, documentationUrl });
 }
 
 /** What of each result the words are looked for in. */

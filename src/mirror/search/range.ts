@@ -38,20 +38,29 @@ function range<Value>(text: string, extent: Extent<Value>): Range<Value> {
   return extent(text);
 }
 
-const TIME = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(:\d\d)?(?:\.\d+)?(Z|[+ -]\d\d:?\d\d)?)?$/i;
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(\.\d+)?(Z|[+ -]\d\d:?\d\d)?)?$/i;
 
-function timeExtent(text: string): { from: Date; until: Date } {
-  const [, day, minutes, seconds = ":00", zone = "Z"] = TIME.exec(text) ?? [];
+/** A day or a moment of ISO 8601. Without a zone it is UTC's, wherever this machine stands. Null: it is neither. */
+export function readTime(text: string): { at: Date; isDay: boolean } | null {
+  const [, day, minutes, seconds = ":00", fraction = "", zone = "Z"] = TIME.exec(text) ?? [];
   // A "+" that was not percent-encoded has become a blank.
   const offset = zone
     .replace(" ", "+")
     .replace(/^([+-]\d\d)(\d\d)$/, "$1:$2")
     .toUpperCase();
-  const from = new Date(minutes === undefined ? `${day}T00:00:00Z` : `${day}T${minutes}${seconds}${offset}`);
-  if (Number.isNaN(from.getTime())) {
+  const isDay = minutes === undefined;
+  const at = new Date(isDay ? `${day}T00:00:00Z` : `${day}T${minutes}${seconds}${fraction}${offset}`);
+  return Number.isNaN(at.getTime()) ? null : { at, isDay };
+}
+
+function timeExtent(text: string): { from: Date; until: Date } {
+  const read = readTime(text);
+  if (read === null) {
     throw new InvalidSearchError(
       `"${text}" is not a recognized date/time format. Please provide an ISO 8601 date/time value, such as YYYY-MM-DD.`,
     );
   }
-  return { from, until: new Date(from.getTime() + (minutes === undefined ? 86_400_000 : 1_000)) };
+  const { at, isDay } = read;
+  const from = new Date(Math.floor(at.getTime() / 1_000) * 1_000);
+  return { from, until: new Date(from.getTime() + (isDay ? 86_400_000 : 1_000)) };
 }

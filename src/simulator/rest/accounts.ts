@@ -6,6 +6,7 @@ import { Refusal } from "../world/refusal.ts";
 import { isIntegration } from "../world/tokens.ts";
 import { type Answer, type Call, inaccessible, notFound, ok } from "./call.ts";
 import { paged } from "./pagination.ts";
+import { timeOf } from "./times.ts";
 
 function viewer(call: Call): User {
   if (!call.token) throw new Refusal(401, "Requires authentication");
@@ -164,7 +165,5 @@ function sorted(
 function timeParameter(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   if (text === null) return null;
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new Refusal(422, `${name} is not a time: ${text}`);
-  return Math.floor(at / 1_000);
+  return Math.floor(timeOf(name, text) / 1_000);
 }

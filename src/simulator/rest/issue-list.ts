@@ -4,6 +4,7 @@ import { invalid, Refusal } from "../world/refusal.ts";
 import { commentCount } from "../world/world.ts";
 import { type Answer, ok, type RepositoryCall } from "./call.ts";
 import { type Cursor, cursorLink, pageNumber, pageSize, readCursor, writeCursor } from "./pagination.ts";
+import { timeOf } from "./times.ts";
 
 /** `GET …/issues`: pull requests included, pages by cursor. */
 export function listIssues(call: RepositoryCall): Answer {
@@ -108,9 +109,7 @@ function cursorOf(call: RepositoryCall, issue: Issue): Cursor {
 export function sinceOf(query: URLSearchParams): number | undefined {
   const text = query.get("since");
   if (text === null || text === "") return undefined;
-  const at = Date.parse(text);
-  if (Number.isNaN(at))
-    throw new Refusal(422, "Validation Failed", [{ resource: "Issue", field: "since", code: "invalid", value: text }]);
+  const at = timeOf("since", text);
   // Inclusive, and rows count whole seconds: a fraction moves the bound up.
   return Math.ceil(at / 1_000);
 }

@@ -37,7 +37,10 @@ export function mediaOf(accept: string | undefined): {
   return { bodyForm: "raw", file: null, name: "github.v3; format=json" };
 }
 
-/** The credential of an `Authorization` header: null when there is none, undefined when it cannot be one. */
+/**
+ * The credential of an `Authorization` header: null when there is none, undefined when it cannot be one. A header of no
+ * known scheme was seen to be overlooked (brekkylab/backlot, measured 2026-09).
+ */
 export function credentialOf(header: string | undefined): string | null | undefined {
   if (header === undefined || header === "") return null;
   const [scheme = "", value = ""] = header.trim().split(/\s+/, 2);
@@ -52,6 +55,6 @@ export function credentialOf(header: string | undefined): string | null | undefi
       return (password === "" || password === "x-oauth-basic" ? name : password) || undefined;
     }
     default:
-      return undefined;
+      return null;
   }
 }

@@ -12,10 +12,15 @@ import { type Answer, contributor, created, NO_CONTENT, needPush, notFound, ok, 
 import { needCommits } from "./commits.ts";
 import { paged } from "./pagination.ts";
 
-/** Alphabetical. No branch of this world is protected. */
+/**
+ * Alphabetical. No branch of this world is protected. All words but two count as true (brekkylab/backlot, measured
+ * 2026-09-03).
+ */
 export function listBranches(call: RepositoryCall): Answer {
   const { repository, query } = call;
-  const rows = query.get("protected") === "true" ? [] : [...repository.branches].sort(([a], [b]) => (a < b ? -1 : 1));
+  const asked = query.get("protected");
+  const areProtected = asked && !["false", "0"].includes(asked.toLowerCase());
+  const rows = areProtected ? [] : [...repository.branches].sort(([a], [b]) => (a < b ? -1 : 1));
   const url = repositoryUrl(call.view, repository);
   return paged(call, { rows, size: rows.length }, ([name, sha]) => ({
     name,
