@@ -9,6 +9,7 @@ import {
   isInputObjectType,
   isInterfaceType,
   isObjectType,
+  isScalarType,
   isSpecifiedScalarType,
   isUnionType,
   print,
@@ -30,6 +31,21 @@ function signature(input: GraphQLArgument | GraphQLInputField | undefined): stri
 test("the schema is valid, which no start asks again", () => {
   const text = readFileSync(new URL("../../src/api/graphql/schema.graphql", import.meta.url), "utf8");
   expect(validateSchema(buildSchema(text))).toEqual([]);
+});
+
+test("a value that upstream's enum has got later is shown, and what is no value is none", () => {
+  const type = ours.getType("CommentAuthorAssociation");
+  if (!isEnumType(type)) throw new Error("The schema has no such enum");
+  expect(type.coerceOutputValue("OWNER")).toBe("OWNER");
+  expect(type.coerceOutputValue("FRIEND_OF_2026")).toBe("FRIEND_OF_2026");
+  for (const odd of ["", "no name", "lower", 5, null]) expect(() => type.coerceOutputValue(odd), String(odd)).toThrow();
+});
+
+test("a time of GraphQL is UTC's where no zone is named", () => {
+  const type = ours.getType("DateTime");
+  if (!isScalarType(type)) throw new Error("The schema has no such type");
+  expect(type.coerceInputValue("2026-01-31T12:00:00")).toBe("2026-01-31T12:00:00.000Z");
+  for (const odd of ["5", "yesterday", 5]) expect(() => type.coerceInputValue(odd), String(odd)).toThrow(/DateTime/);
 });
 
 /** Ours alone, and they say so. */

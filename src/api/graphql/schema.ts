@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import {
   buildSchema,
+  type GraphQLEnumType,
   GraphQLError,
   type GraphQLFieldResolver,
   GraphQLScalarType,
   type GraphQLSchema,
   isAbstractType,
+  isEnumType,
   isInterfaceType,
   isObjectType,
   isScalarType,
@@ -17,6 +19,7 @@ import { labelSource } from "../../mirror/read/labels.ts";
 import { milestoneSource } from "../../mirror/read/milestones.ts";
 import { findIssueDocuments, type PageSource } from "../../mirror/read/pages.ts";
 import { pullSource } from "../../mirror/read/pulls.ts";
+import { readTime } from "../../mirror/search/range.ts";
 import type { GraphqlCall } from "./call/call.ts";
 import type { Node } from "./call/node.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";
@@ -66,6 +69,7 @@ export function apiSchema(): GraphQLSchema {
   const wideInt = new GraphQLScalarType({ name: "Int", coerceOutputValue: (value) => value });
   for (const type of Object.values(schema.getTypeMap())) {
     if (type.name === "DateTime" && isScalarType(type)) type.coerceInputValue = checkedTime;
+    if (isEnumType(type)) showLaterValues(type);
     if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
     const { databaseId: id } = isObjectType(type) || isInterfaceType(type) ? type.getFields() : {};
     if (id) id.type = wideInt;
@@ -81,9 +85,17 @@ export function apiSchema(): GraphQLSchema {
   return schema;
 }
 
+/** A value that upstream's enum has got since our schema was made is shown as upstream shows it. */
+function showLaterValues(type: GraphQLEnumType): void {
+  const known = type.coerceOutputValue.bind(type);
+  type.coerceOutputValue = (value) =>
+    typeof value === "string" && /^[A-Z][A-Z0-9_]*$/.test(value) && !type.getValue(value) ? value : known(value);
+}
+
 /** The text, if it is a time. @throws GraphQLError for any other text */
 function checkedTime(value: unknown): string {
-  if (typeof value === "string" && !Number.isNaN(Date.parse(value))) return value;
+  const read = typeof value === "string" ? readTime(value) : null;
+  if (read) return read.at.toISOString();
   throw new GraphQLError(
     `Could not parse a DateTime from ${JSON.stringify(value)}: it should look like 2026-01-31T12:00:00Z`,
   );
