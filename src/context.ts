@@ -39,7 +39,7 @@ export async function openContext(
   options: StoreOptions,
 ): Promise<Context> {
   const local = await openLocal(config, resources, options);
-  const upstream = config.edgeOf === null ? openUpstream(local) : upstreamOfEdge();
+  const upstream = config.edgeOf === null ? openUpstream(local, { isCommand: options.isCommand }) : upstreamOfEdge();
   resources.defer(() => upstream.close());
   return { ...local, upstream };
 }

@@ -30,6 +30,8 @@ export interface StoreOptions {
   isTraced?: boolean;
   /** Whether only a centre runs such a process, as a worker or a scheduler. It is refused if EDGE_OF is set. */
   isCentral?: boolean;
+  /** Whether an operator waits for the process, and so for what it asks upstream, also while Redis does not answer. */
+  isCommand?: boolean;
 }
 
 // Long enough for a connection on a busy machine, short enough for a receiver that starts while Redis is away.

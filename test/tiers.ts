@@ -11,7 +11,7 @@ export const QUICK = [
   "test/mirror/{kept,label-lists,merge-rule-cases,merge-rule,public-keys,refs,repository-versions,store}.test.ts",
   "test/receiver/{inbox,together}.test.ts",
   "test/simulator/{generate-world,world-rules,rest-resources,rest-pulls,rest-protocol,graphql-resources,webhooks-events}.test.ts",
-  "test/upstream/{get,get-failures,graphql,limits,own-budget}.test.ts",
+  "test/upstream/{budget-rules,get,get-failures,graphql,limits}.test.ts",
   "test/scenario/{catch-up,freshness}.test.ts",
 ];
 

@@ -29,6 +29,8 @@ export const RETRIES = {
 
   /** A read that upstream broke off, or answered 502, 503 or 504. Mostly the next server of its own answers. */
   upstreamRead: { firstMs: 500, longestMs: 5 * SECOND, attempts: 3 },
+  /** A request without a lease, while Redis cannot give it one. */
+  withoutBudget: { ...each(2 * SECOND), until: "Redis is back" },
   /** A credential that upstream throttles without a time. GitHub docs: a minute at least, then exponentially longer. */
   throttled: { firstMs: MINUTE, longestMs: 15 * MINUTE, until: "upstream answers" },
   /** A rejected token, since upstream's fault may have been a passing one. */
@@ -72,8 +74,6 @@ export const RETRIES = {
   jobWithoutPostgres: { ...each(2 * SECOND), until: "Postgres is back" },
   /** A job while upstream accepts no token. Nothing is wrong with the job: the operator has to replace the token. */
   jobWithoutToken: { ...each(MINUTE), until: "a token is accepted" },
-  /** A job without a share of the quota, while Redis cannot give it one. */
-  jobWithoutRedis: { ...each(2 * SECOND), until: "Redis is back" },
 
   // Things that fail alone (the table `problems`), and marks.
 

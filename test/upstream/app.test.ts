@@ -58,8 +58,8 @@ test("a request that is told to stop waits no longer for the token that another 
   expect(world.service.made).toBe(1);
 });
 
-test("with Redis away, and when it has lost its memory, tokens are made nevertheless", async () => {
-  await using away = await openAppWorld({ redis: "down" });
+test("for a command with Redis away, and when it has lost its memory, tokens are made nevertheless", async () => {
+  await using away = await openAppWorld({ redis: "down", isCommand: true });
   expect(await away.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
   await using world = await openAppWorld();
   await world.upstream.get("/repositories/10", caller);

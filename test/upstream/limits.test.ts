@@ -249,42 +249,43 @@ test("after Redis has lost its memory the budget comes back with the next answer
   });
 });
 
-test("with Redis down the process keeps to the headers it has seen", async () => {
-  let left = 3;
-  await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(--left)), {
-    redis: "down",
-  });
-  for (let times = 0; times < 3; times++) await world.upstream.get("/user", { priority: "caller" });
-  await expect(world.upstream.get("/user", { priority: "caller" })).rejects.toMatchObject({ resetAt: at(3_600) });
-  expect(world.asked).toHaveLength(3);
-  expect(await quotaReport(world.ctx)).toContainEqual(
-    expect.objectContaining({ bucket: "core", limit: null, remaining: null }),
-  );
-});
-
-test("with Redis down nothing is sent but for callers; the others are told to come back soon", async () => {
+test("with Redis down nothing is sent, and all are told to come back soon", async () => {
   await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(4_000)), {
     redis: "down",
   });
-  for (const priority of ["refresh", "catch-up", "audit", "backfill"] as const) {
+  for (const priority of ["caller", "refresh", "catch-up", "audit", "backfill"] as const) {
     const error = await world.upstream.get("/user", { priority }).catch((reason) => reason);
     expect(error).toBeInstanceOf(QuotaSpentError);
     expect(error.resetAt).toEqual(at(2));
     expect(error.message).toContain("while Redis does not answer");
   }
   expect(world.asked).toHaveLength(0);
-  expect(await world.upstream.get("/user", { priority: "caller" })).toMatchObject({ kind: "ok" });
+  expect(await quotaReport(world.ctx)).toContainEqual(
+    expect.objectContaining({ bucket: "core", limit: null, remaining: null }),
+  );
 });
 
-test("with Redis down a Retry-After and a rejected token are remembered all the same", async () => {
+test("with Redis down a command asks all the same, but no token again that was rejected", async () => {
   await using world = await openUpstreamWorld(
-    ({ token }, response) =>
-      token === "bad" ? json(response, 401, {}) : json(response, 429, secondary, { "retry-after": "20" }),
-    { redis: "down", tokens: ["bad", "good"] },
+    ({ token }, response) => (token === "bad" ? json(response, 401, {}) : json(response, 200, {}, quotaHeaders(4_000))),
+    { redis: "down", isCommand: true, tokens: ["bad", "good"] },
+  );
+  for (let times = 0; times < 2; times++)
+    expect(await world.upstream.get("/user", { priority: "caller" })).toMatchObject({ kind: "ok" });
+  expect(world.tokens()).toEqual(["bad", "good", "good"]);
+  const only = await world.another({ upstreamTokens: ["bad"] });
+  await expect(only.get("/user", { priority: "caller" })).rejects.toThrow(CredentialRejectedError);
+  await expect(only.get("/user", { priority: "caller" })).rejects.toThrow(CredentialRejectedError);
+  expect(world.tokens().slice(3)).toEqual(["bad"]);
+});
+
+test("with Redis down a limit ends a command's question, and says when to come back", async () => {
+  await using world = await openUpstreamWorld(
+    (_, response) => json(response, 429, secondary, { "retry-after": "20" }),
+    { redis: "down", isCommand: true },
   );
   await expect(world.upstream.get("/user", { priority: "caller" })).rejects.toMatchObject({ resetAt: at(20) });
-  await expect(world.upstream.get("/user", { priority: "caller" })).rejects.toMatchObject({ resetAt: at(20) });
-  expect(world.tokens()).toEqual(["bad", "good"]);
+  expect(world.asked.length).toBeLessThanOrEqual(2);
 });
 
 test("the report shows what is known, by fingerprint", async () => {

@@ -47,6 +47,8 @@ export interface WorldOptions {
   tokens?: string[];
   limits?: Partial<ClientLimits>;
   redis?: "here" | "down";
+  /** Whether the client is a command's. */
+  isCommand?: boolean;
   path?: string;
   /** The address of an upstream other than the one that answers here. */
   url?: string;
@@ -143,7 +145,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     };
   };
   const open = (ctx: UpstreamWorld["ctx"]) => {
-    const upstream = openUpstream(ctx, { repeatAfterMs: 5, ...options.limits });
+    const upstream = openUpstream(ctx, { repeatAfterMs: 5, isCommand: options.isCommand, ...options.limits });
     resources.defer(() => upstream.close());
     return upstream;
   };

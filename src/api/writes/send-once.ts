@@ -1,5 +1,10 @@
 import { sql } from "../../../db/sql.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
+import {
+  CredentialRejectedError,
+  QuotaSpentError,
+  QuotaUnknownError,
+  UpstreamUnavailableError,
+} from "../../upstream/protocol/errors.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/protocol/upstream.ts";
 import type { ApiContext, Call } from "../call/call.ts";
 import type { User } from "../callers/permissions.ts";
@@ -100,7 +105,11 @@ function writeFault(error: unknown, now: Date): unknown {
   const options = { documentationUrl: REST_DOCS, cause: error };
   if (error instanceof QuotaSpentError) {
     const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
-    return new ApiFault(503, "The mirror's quota at upstream is spent. Nothing was sent, and nothing was queued.", {
+    const why =
+      error instanceof QuotaUnknownError
+        ? "What is left of the mirror's quota at upstream is not known at the moment"
+        : "The mirror's quota at upstream is spent";
+    return new ApiFault(503, `${why}. Nothing was sent, and nothing was queued.`, {
       ...options,
       headers: { "Retry-After": String(seconds) },
     });

@@ -219,7 +219,7 @@ async function examined(
   let ctx: Context;
   try {
     const config = parseConfig({ ...nowhere, ...own, ...Object.fromEntries(answered) });
-    ctx = await openContext(config, resources, { name: "init" });
+    ctx = await openContext(config, resources, { name: "init", isCommand: true });
   } catch (error) {
     if (error instanceof ConfigError || error instanceof UnfitStoreError) throw new AnswerError(error.message);
     throw error;

@@ -52,7 +52,7 @@ export async function openUnchecked(
     );
   }
   const config = parseConfig(completed(env, instance));
-  const ctx = await openContext(config, resources, { name: "command" }).catch((error: unknown) => {
+  const ctx = await openContext(config, resources, { name: "command", isCommand: true }).catch((error: unknown) => {
     throw error instanceof UnfitStoreError ? new CommandError(error.message) : error;
   });
   return { ctx, instance, hasWebhookSecret: Boolean(env.WEBHOOK_SECRET || instance?.webhookSecret) };

@@ -35,7 +35,10 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   const config = parseConfig(env);
   await using resources = new AsyncDisposableStack();
   // With --json, log lines would stand among the documents.
-  const ctx = await openContext(output.json ? { ...config, logLevel: "silent" } : config, resources, { name: "up" });
+  const ctx = await openContext(output.json ? { ...config, logLevel: "silent" } : config, resources, {
+    name: "up",
+    isCommand: true,
+  });
   const isEmbedded = given.TAIN_POSTGRES === "embedded";
   await beginOrGoOn(ctx, output, { isDemonstration: demonstration !== null, isEmbedded });
   signal.throwIfAborted();

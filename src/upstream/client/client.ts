@@ -53,9 +53,15 @@ const DEFAULT_LIMITS: ClientLimits = {
   repeatAfterMs: RETRIES.upstreamRead.firstMs,
 };
 
-/** Opens the client. It connects when it first needs to. */
-export function openUpstream(ctx: UpstreamContext, limits: Partial<ClientLimits> = {}): Upstream {
-  return new UpstreamClient(ctx, { ...DEFAULT_LIMITS, ...limits });
+/**
+ * Opens the client. It connects when it first needs to.
+ * @param options.isCommand an operator waits: requests are sent uncounted while Redis does not answer
+ */
+export function openUpstream(
+  ctx: UpstreamContext,
+  { isCommand = false, ...limits }: Partial<ClientLimits> & { isCommand?: boolean | undefined } = {},
+): Upstream {
+  return new UpstreamClient(ctx, isCommand, { ...DEFAULT_LIMITS, ...limits });
 }
 
 class UpstreamClient implements Upstream {
@@ -63,14 +69,14 @@ class UpstreamClient implements Upstream {
   readonly #conditions: Conditions;
   readonly #spending: Spending;
 
-  constructor(stores: UpstreamContext, { repeatAfterMs, ...limits }: ClientLimits) {
+  constructor(stores: UpstreamContext, isCommand: boolean, { repeatAfterMs, ...limits }: ClientLimits) {
     const keyring = new Keyring(stores, (path) => this.#postAsApp(path));
     this.#spending = new Spending(stores);
     this.#ctx = {
       ...stores,
       keyring,
       meter: new UpstreamMeter(stores.metrics, this.#spending),
-      quota: new Quota(stores, keyring.ledgerOf),
+      quota: new Quota(stores, { ledgerOf: keyring.ledgerOf, isCommand }),
       transport: new Transport(stores.config.upstreamUrl, limits, stores.tracing),
       gate: new Gate(),
       repeatAfterMs,

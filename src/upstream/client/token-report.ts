@@ -71,10 +71,8 @@ export async function reportToken(
   if (report.state !== "accepted")
     return { ...report, unseenUnknown: report.state === "spent" ? "a limit of upstream's" : report.unseenUnknown };
 
-  const upstream = openUpstream({
-    ...ctx,
-    config: { ...ctx.config, upstreamTokens: [token], appId: null, appPrivateKey: null },
-  });
+  const config = { ...ctx.config, upstreamTokens: [token], appId: null, appPrivateKey: null };
+  const upstream = openUpstream({ ...ctx, config }, { isCommand: true });
   try {
     return { ...report, ...(await askUser(upstream)), ...(await askVisible(upstream, repositories)) };
   } finally {

@@ -13,9 +13,8 @@ import {
   type UpstreamHeaders,
 } from "../protocol/headers.ts";
 import type { Priority } from "../protocol/upstream.ts";
-import { FLOORS, leftOf } from "./bucket.ts";
-import { READ_POINTS, SAME_WINDOW_S, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
-import { OwnBudget } from "./own-budget.ts";
+import { FLOORS } from "./bucket.ts";
+import { READ_POINTS, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
 /** How many requests may be under way while the bucket is unknown. A caller need not wait for a slow page's answer. */
@@ -60,33 +59,38 @@ type Granted = { granted: GrantedLease; sendAt: number };
 type Denied = Exclude<Lease, { credential: string }>;
 
 /**
- * Leases requests from the budget of all processes, which Redis keeps. While Redis does not answer, callers' requests
- * go on with this process's own budget. That is less exact, because it lacks the spending of other processes, but
- * upstream's headers soon correct it. Every other class waits for Redis.
+ * Leases requests from the budget of all processes, which Redis keeps. While Redis does not answer, nothing is leased.
+ * Commands alone go on, uncounted: an operator needs their few questions just then.
  */
 export class Quota {
   readonly #ctx: Pick<Stores, "config" | "clock">;
   readonly #shared: SharedBudget;
-  readonly #own: OwnBudget;
+  /** Whether what callers ask for is sent uncounted while Redis does not answer. */
+  readonly #goesOn: boolean;
+  /** What upstream has rejected of the credentials, as a process remembers it that goes on without Redis. */
+  readonly #rejected = new Set<string>();
   /** A prefix for the ids of this process's requests, so that no other process has the same ids. */
   readonly #process = randomUUID().slice(0, 8);
   #leases = 0;
 
-  /** @param ledgerOf the quota that a credential spends: the tokens of one user share theirs */
+  /**
+   * @param options.ledgerOf the quota that a credential spends: the tokens of one user share theirs
+   * @param options.isCommand an operator waits, also while Redis does not answer
+   */
   constructor(
     ctx: Pick<Stores, "config" | "redis" | "clock" | "log">,
-    ledgerOf: (credential: string) => string = (credential) => credential,
+    { ledgerOf, isCommand }: { ledgerOf: (credential: string) => string; isCommand: boolean },
   ) {
     this.#ctx = ctx;
     this.#shared = new SharedBudget(ctx, ledgerOf);
-    this.#own = new OwnBudget(ledgerOf);
+    this.#goesOn = isCommand;
   }
 
   /**
    * Takes the cost from the bucket of the credential with the most left; `preferred` ones go first if they have enough.
    * If only our own pace denies it (writes go a second apart), this waits for seconds at most.
    * @throws QuotaSpentError with the first moment at which one of them may have enough
-   * @throws QuotaUnknownError when Redis does not answer and the request comes from no caller
+   * @throws QuotaUnknownError when Redis does not answer
    * @throws CredentialRejectedError when upstream rejects them all
    * @throws the signal's reason when it is aborted while waiting
    */
@@ -125,30 +129,19 @@ export class Quota {
       ...{ credentials, preferred, now: this.#now() },
     };
     const lease = await this.#shared.lease(request);
-    if (lease) return "retryAt" in lease ? lease : await this.#remembering(request, lease);
-    // Without Redis a job's class has no budget.
-    if (priority !== "caller")
-      throw new QuotaUnknownError(bucket, new Date(request.now + RETRIES.jobWithoutRedis.firstMs));
-    const own = this.#own.lease(request);
-    if ("retryAt" in own) return { ...own, by: "limit" };
+    if (lease && "retryAt" in lease) return lease;
+    const { id, now } = request;
+    if (lease) {
+      const { sendAt, ...taken } = lease;
+      return { granted: { ...taken, bucket, cost, id }, sendAt };
+    }
+    if (!(this.#goesOn && priority === "caller"))
+      throw new QuotaUnknownError(bucket, new Date(now + RETRIES.withoutBudget.firstMs));
+    const usable = credentials.filter((one) => !this.#rejected.has(one));
+    const credential = usable.find((one) => preferred.includes(one)) ?? usable[0];
+    if (credential === undefined) return { retryAt: 0, by: "limit" };
     // The shared budget never leased this request, so only its answer's headers count there.
-    return {
-      granted: { ...own, bucket, cost, id: request.id, counted: "unmetered", window: 0 },
-      sendAt: request.now,
-    };
-  }
-
-  /** Checks a lease against this process's memory, since Redis may have lost its own. Recent spending still counts. */
-  async #remembering(request: LeaseRequest, lease: Exclude<Lease, Denied>): Promise<Granted | Denied> {
-    const { id, bucket, cost, floor, share, now } = request;
-    const { credential, counted, window, sendAt } = lease;
-    const granted: GrantedLease = { credential, bucket, cost, id, counted, window };
-    const remembered = counted === "probe" ? this.#own.bucket(credential, bucket, now) : null;
-    // The ends that two processes know of one window can be a second apart. Redis has the earliest.
-    const isOver = remembered && remembered.reset <= window + SAME_WINDOW_S;
-    if (!remembered || isOver || leftOf(remembered, floor, share) >= cost) return { granted, sendAt };
-    await this.settle(granted, { headers: null, charged: 0 });
-    return { retryAt: remembered.resetAt, by: "limit" };
+    return { granted: { credential, bucket, cost, id, counted: "unmetered", window: 0 }, sendAt: now };
   }
 
   /** Writes are a second apart, so this one may have to wait. Meanwhile upstream may ask for silence. */
@@ -158,7 +151,7 @@ export class Quota {
     const { credential, bucket } = lease;
     try {
       await wait(waitMs, signal);
-      const blockedUntil = (await this.#shared.blockedUntil(credential)) ?? this.#own.blockedUntil(credential);
+      const blockedUntil = (await this.#shared.blockedUntil(credential)) ?? 0;
       if (blockedUntil > this.#now()) throw new QuotaSpentError(bucket, new Date(blockedUntil));
     } catch (error) {
       await this.settle(lease, { headers: null, charged: 0 });
@@ -205,11 +198,10 @@ export class Quota {
     }
     // Blocked before the lease is settled, so that as few requests as possible follow.
     const block = { until: retryAt, startedAt: startedAt.getTime(), now };
-    const shared = await this.#shared.block(lease.credential, block);
-    const blockedUntil = this.#own.block(lease.credential, shared ?? retryAt ?? now + RETRIES.throttled.firstMs);
+    const blockedUntil = await this.#shared.block(lease.credential, block);
     // A refusal without figures may come from a proxy, so it does not prove that upstream does not meter.
     if (limit.kind !== "primary" || !seen) await this.settle(lease, { headers: seen && headers, alsoSeen });
-    return new Date(shared ?? blockedUntil);
+    return new Date(blockedUntil ?? retryAt ?? now + RETRIES.throttled.firstMs);
   }
 
   /** Upstream does not accept the credential: it is left alone for five minutes. `why`: in words, for the status. */
@@ -217,14 +209,13 @@ export class Quota {
     const { credential } = lease;
     await this.settle(lease, { headers: null });
     const now = this.#now();
-    const until = now + RETRIES.rejectedToken.firstMs;
-    this.#own.reject(credential, until);
-    await this.#shared.reject(credential, { until, why, now });
+    this.#rejected.add(credential);
+    await this.#shared.reject(credential, { until: now + RETRIES.rejectedToken.firstMs, why, now });
   }
 
   /** Lets a rejected credential be used again, since upstream may accept it by now. */
   async accept(credential: string): Promise<void> {
-    this.#own.accept(credential);
+    this.#rejected.delete(credential);
     await this.#shared.accept(credential);
   }
 
@@ -232,13 +223,8 @@ export class Quota {
     lease: GrantedLease,
     ended: { refund: number; answered: boolean; seen: BucketState | null },
   ): Promise<void> {
-    const now = this.#now();
-    const { credential, bucket } = lease;
-    this.#own.accept(credential);
-    const shared = await this.#shared.settle({ ...lease, ...ended, now });
-    // If Redis loses its memory, this process still knows the spending of all.
-    if (shared?.state) this.#own.learn(credential, bucket, shared.state);
-    else if (!shared && ended.seen) this.#own.see(credential, bucket, ended.seen, now);
+    this.#rejected.delete(lease.credential);
+    await this.#shared.settle({ ...lease, ...ended, now: this.#now() });
   }
 
   #now(): number {

@@ -173,18 +173,12 @@ return {best, 'probe', field(b[1]), sendAt}
 /**
  * KEYS: credential, bucket of its ledger, requests under way. ARGV: now, the request's id, how it was counted, its
  * window, refund, 1 if upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
- * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
  */
 export const SETTLE = redisScript(`
 local now, counted, window, refund = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local function field(value) return tonumber(value or 0) end
 ${NEAR}
 local function text(value) return string.format('%.0f', value) end
-local function bucketState()
-  local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent')
-  if field(b[4]) <= now then return false end
-  return {tonumber(b[1]), tonumber(b[2]), tonumber(b[3]), tonumber(b[4]), field(b[5])}
-end
 redis.call('ZREM', KEYS[3], ARGV[2])
 if redis.call('HEXISTS', KEYS[1], 'rejectedUntil') == 1 then redis.call('HDEL', KEYS[1], 'rejectedUntil', 'rejection') end
 local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent', 'probes', 'probesUntil')
@@ -204,7 +198,7 @@ if not ARGV[7] then
     redis.call('HSET', KEYS[2], 'unmeteredUntil', text(now + ${UNMETERED_MS}))
     redis.call('PEXPIRE', KEYS[2], math.max(${HOUR_MS}, redis.call('PTTL', KEYS[2])))
   end
-  return bucketState()
+  return 0
 end
 local limit, remaining, reset, resetAt = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local spent
@@ -214,14 +208,14 @@ if known and math.abs(reset - tonumber(b[3])) <= ${SAME_WINDOW_S} then
   remaining = math.min(tonumber(b[2]) + refund, remaining)
   resetAt = math.min(tonumber(b[4]), resetAt)
 elseif resetAt <= now then
-  return bucketState()
+  return 0
 else
   remaining = remaining - probes
   spent = limit - remaining
 end
 redis.call('HSET', KEYS[2], 'limit', limit, 'remaining', remaining, 'reset', reset, 'resetAt', text(resetAt), 'spent', spent)
 redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${HOUR_MS})
-return bucketState()
+return 0
 `);
 
 /**

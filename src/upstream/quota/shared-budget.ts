@@ -2,7 +2,6 @@ import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 import { RETRIES } from "../../waits/retries.ts";
 import type { BucketState } from "../protocol/headers.ts";
-import type { SharedBucketState } from "./bucket.ts";
 import { POINTS_PER_MINUTE, type UpstreamApi } from "./limits.ts";
 import { BLOCK, LEASE, REJECT, type Script, SETTLE } from "./scripts.ts";
 
@@ -80,7 +79,7 @@ export class BudgetKeys {
   }
 }
 
-/** The budget of all processes, in Redis. Each method answers null while Redis is away, within half a second. */
+/** The budget of all processes, in Redis. While Redis is away, each method answers null within half a second. */
 export class SharedBudget {
   readonly #ctx: Pick<Stores, "redis" | "log">;
   readonly #ledgerOf: (credential: string) => string;
@@ -116,11 +115,10 @@ export class SharedBudget {
     return { credential, counted, window, sendAt };
   }
 
-  /** Answers how the bucket stands now; `state` null: it is not known. */
-  async settle(settlement: Settlement): Promise<{ state: SharedBucketState | null } | null> {
+  async settle(settlement: Settlement): Promise<void> {
     const { credential, bucket, id, counted, window, refund, answered, seen, now } = settlement;
     const ledger = this.#ledgerOf(credential);
-    const shared = await this.#run<[number, number, number, number, number] | null>(
+    await this.#run(
       SETTLE,
       [this.#keys.credential(credential), this.#keys.bucket(ledger, bucket), this.#keys.underWay(ledger)],
       [
@@ -128,9 +126,6 @@ export class SharedBudget {
         ...(seen ? [seen.limit, seen.remaining, seen.reset, seen.resetAt] : []),
       ],
     );
-    if (!shared?.reply) return shared && { state: null };
-    const [limit, remaining, reset, resetAt, spent] = shared.reply;
-    return { state: { limit, remaining, reset, resetAt, spent } };
   }
 
   /** Answers until when the credential keeps silent. `until` null: upstream named no moment. */
@@ -169,10 +164,10 @@ export class SharedBudget {
     try {
       return { reply: await withPatience(this.#ctx.redis, run) };
     } catch (error) {
-      // An unknown shared budget stops no request. An error that no outage explains is logged as a bug of ours.
+      // An error that no outage explains is logged as a bug of ours.
       const level = error instanceof RedisSilentError ? "warn" : "error";
       this.#awayUntil = performance.now() + RETRIES.redisForBudget.firstMs;
-      this.#ctx.log[level]({ err: error }, "Redis does not answer: the quota is leased to callers alone meanwhile");
+      this.#ctx.log[level]({ err: error }, "Redis does not answer: no quota is leased meanwhile");
       return null;
     }
   }

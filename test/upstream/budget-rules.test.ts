@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
 import type { BucketState } from "../../src/upstream/protocol/headers.ts";
-import { OwnBudget } from "../../src/upstream/quota/own-budget.ts";
-import { SharedBudget } from "../../src/upstream/quota/shared-budget.ts";
+import { BudgetKeys, SharedBudget } from "../../src/upstream/quota/shared-budget.ts";
 import { testRedis } from "../support/database.ts";
+import { BudgetModel } from "./budget-model.ts";
 
 const credentials = ["a", "b"];
 const start = Date.parse("2026-11-01T12:00:00Z");
@@ -40,7 +40,7 @@ function stateOf({ limit, remaining, reset, skewMs }: { skewMs: number } & Omit<
   return { limit, remaining, reset, resetAt: reset * 1_000 + skewMs };
 }
 
-test("what a process leases by itself, the budget of all processes would have leased", async () => {
+test("the scripts of the budget keep to its rules", async () => {
   const { url, prefix } = testRedis();
   const redis = new Redis(url);
   const config = parseConfig({
@@ -52,8 +52,9 @@ test("what a process leases by itself, the budget of all processes would have le
     let run = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
-        const own = new OwnBudget();
+        const model = new BudgetModel();
         const redisPrefix = `${prefix}:${run++}`;
+        const keys = new BudgetKeys({ redisPrefix });
         const shared = new SharedBudget({ config: { ...config, redisPrefix }, redis, log }, (name) => name);
         let now = start;
         for (const [index, each] of steps.entries()) {
@@ -63,20 +64,20 @@ test("what a process leases by itself, the budget of all processes would have le
               break;
             case "reject": {
               const until = now + each.forMs;
-              own.reject(each.credential, until);
+              model.reject(each.credential, until);
               await shared.reject(each.credential, { until, why: "", now });
               break;
             }
             case "block": {
               const until = now + each.forS * 1_000;
               const kept = await shared.block(each.credential, { until, startedAt: now, now });
-              expect(own.block(each.credential, until)).toBe(kept);
+              expect(model.block(each.credential, until)).toBe(kept);
               break;
             }
             case "settle": {
               const state = stateOf(each.seen);
-              own.accept(each.credential);
-              own.see(each.credential, "core", state, now);
+              model.accept(each.credential);
+              model.see(each.credential, "core", state, now);
               const lease = {
                 credential: each.credential,
                 bucket: "core",
@@ -84,15 +85,22 @@ test("what a process leases by itself, the budget of all processes would have le
                 counted: "unmetered",
                 window: 0,
               } as const;
-              const settled = await shared.settle({ ...lease, refund: 0, answered: true, seen: state, now });
-              expect(settled).toEqual({ state: own.bucket(each.credential, "core", now) });
+              await shared.settle({ ...lease, refund: 0, answered: true, seen: state, now });
+              const kept = await redis.hgetall(keys.bucket(each.credential, "core"));
+              const { limit, remaining, reset, resetAt, spent } = model.bucket(each.credential, "core", now) ?? {};
+              if (resetAt === undefined) expect(Number(kept.resetAt ?? 0)).toBeLessThanOrEqual(now);
+              else
+                expect(kept).toMatchObject({
+                  ...{ limit: String(limit), remaining: String(remaining), reset: String(reset) },
+                  ...{ resetAt: String(resetAt), spent: String(spent) },
+                });
               break;
             }
             case "lease": {
               // Only all processes together bound the number of requests to an unknown bucket, so this model leaves
               // them out.
-              const known = credentials.filter((name) => own.bucket(name, "core", now));
-              if (known.length === 0) break;
+              const known = credentials.filter((name) => model.bucket(name, "core", now));
+              if (knmodel.length === 0) break;
               const { cost, share, preferred } = each;
               const request = { bucket: "core", cost, share, credentials: known, preferred, now };
               const pace = {
@@ -103,8 +111,8 @@ test("what a process leases by itself, the budget of all processes would have le
                 floor: 0,
                 probes: 1,
               } as const;
-              const leased = own.lease(request);
-              const granted = "credential" in leased ? own.bucket(leased.credential, "core", now) : null;
+              const leased = model.lease(request);
+              const granted = "credential" in leased ? model.bucket(leased.credential, "core", now) : null;
               const wanted = granted
                 ? { ...leased, counted: "window", window: granted.reset, sendAt: now }
                 : { ...leased, by: "limit" };

@@ -1,9 +1,9 @@
-import type { BucketState } from "../protocol/headers.ts";
-import { leftOf, type SharedBucketState } from "./bucket.ts";
-import { SAME_WINDOW_S, TRIAL_MS } from "./limits.ts";
+import type { BucketState } from "../../src/upstream/protocol/headers.ts";
+import { leftOf, type SharedBucketState } from "../../src/upstream/quota/bucket.ts";
+import { SAME_WINDOW_S, TRIAL_MS } from "../../src/upstream/quota/limits.ts";
 
 /** A request for a lease: the buckets and limits that it is taken from. */
-export interface OwnLeaseRequest {
+interface ModelRequest {
   bucket: string;
   cost: number;
   /** `QUOTA_SHARE` */
@@ -15,23 +15,16 @@ export interface OwnLeaseRequest {
 }
 
 /**
- * The budget as this process remembers it: upstream's last words on each bucket, and which credentials are silenced
- * or rejected. Callers' requests lease from it while Redis is away. A test holds its rules equal to those of
- * `scripts.ts`. An unknown bucket leases freely: the first answer says what is left.
+ * The rules of `src/upstream/quota/scripts.ts` once more, of callers' requests to known buckets alone: upstream's last
+ * words on each bucket, and which credentials are silenced or rejected.
  */
-export class OwnBudget {
-  /** The quota that a credential spends. Rejections alone are kept per credential. */
-  readonly #ledgerOf: (credential: string) => string;
+export class BudgetModel {
   readonly #buckets = new Map<string, SharedBucketState>();
   readonly #blockedUntil = new Map<string, number>();
   readonly #rejectedUntil = new Map<string, number>();
 
-  constructor(ledgerOf: (credential: string) => string = (credential) => credential) {
-    this.#ledgerOf = ledgerOf;
-  }
-
   /** `retryAt` 0: every credential is rejected. */
-  lease(request: OwnLeaseRequest): { credential: string } | { retryAt: number } {
+  lease(request: ModelRequest): { credential: string } | { retryAt: number } {
     const { bucket, cost, share, credentials, preferred, now } = request;
     let best: { credential: string; left: number; isPreferred: boolean } | null = null;
     let retryAt = 0;
@@ -53,7 +46,7 @@ export class OwnBudget {
     const known = this.bucket(credential, bucket, now);
     if (known) {
       const left = { remaining: known.remaining - cost, spent: known.spent + cost };
-      this.learn(credential, bucket, { ...known, ...left });
+      this.#learn(credential, bucket, { ...known, ...left });
     }
     return { credential };
   }
@@ -63,26 +56,21 @@ export class OwnBudget {
     const known = this.bucket(credential, bucket, now);
     const spent = seen.limit - seen.remaining;
     if (known && Math.abs(seen.reset - known.reset) <= SAME_WINDOW_S) {
-      this.learn(credential, bucket, {
+      this.#learn(credential, bucket, {
         ...{ limit: seen.limit, reset: known.reset, resetAt: Math.min(known.resetAt, seen.resetAt) },
         // Answers overtake one another, and others may use the same token. So the smallest seen value counts.
         ...{ remaining: Math.min(known.remaining, seen.remaining), spent: Math.max(known.spent, spent) },
       });
     } else if (seen.resetAt > now) {
-      this.learn(credential, bucket, { ...seen, spent });
+      this.#learn(credential, bucket, { ...seen, spent });
     }
     // Otherwise the answer is from an earlier window, and says nothing about the present one.
-  }
-
-  /** Takes over a bucket's state from the shared budget. */
-  learn(credential: string, bucket: string, state: SharedBucketState): void {
-    this.#buckets.set(this.#key(credential, bucket), state);
   }
 
   /** Answers until when the credential keeps silent, never earlier than before. */
   block(credential: string, until: number): number {
     const later = Math.max(this.blockedUntil(credential), until);
-    this.#blockedUntil.set(this.#ledgerOf(credential), later);
+    this.#blockedUntil.set(credential, later);
     return later;
   }
 
@@ -96,16 +84,16 @@ export class OwnBudget {
   }
 
   blockedUntil(credential: string): number {
-    return this.#blockedUntil.get(this.#ledgerOf(credential)) ?? 0;
+    return this.#blockedUntil.get(credential) ?? 0;
   }
 
   /** The bucket's present window; null: nothing is known of it. */
   bucket(credential: string, bucket: string, now: number): SharedBucketState | null {
-    const state = this.#buckets.get(this.#key(credential, bucket));
+    const state = this.#buckets.get(`${credential} ${bucket}`);
     return state && state.resetAt > now ? state : null;
   }
 
-  #key(credential: string, bucket: string): string {
-    return `${this.#ledgerOf(credential)} ${bucket}`;
+  #learn(credential: string, bucket: string, state: SharedBucketState): void {
+    this.#buckets.set(`${credential} ${bucket}`, state);
   }
 }
