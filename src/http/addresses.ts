@@ -15,26 +15,21 @@ export class AddressList {
   /** @param names addresses, networks (`10.0.0.0/8`), `loopback`, `linklocal` and `uniquelocal` */
   constructor(names: readonly string[]) {
     for (const name of names.flatMap((one) => NETWORKS[one] ?? one)) {
-      const [written = "", bits] = name.split("/");
-      const { address, family, isMapped } = readAddress(written);
-      if (bits === undefined) this.#list.addAddress(address, family);
-      // An IPv4 network may be written as IPv6 (`::ffff:10.0.0.0/104`). Its prefix is then 96 bits longer.
-      else this.#list.addSubnet(address, Number(bits) - (isMapped ? 96 : 0), family);
+      const [address = "", bits] = name.split("/");
+      if (bits === undefined) this.#list.addAddress(address, familyOf(address));
+      else this.#list.addSubnet(address, Number(bits), familyOf(address));
     }
   }
 
-  /** False for what is no address. */
-  includes(written: string): boolean {
-    const { address, family } = readAddress(written);
-    return isIP(address) !== 0 && this.#list.check(address, family);
+  /** An IPv4 address may be written as IPv6, as sockets of both families do. False for what is no address. */
+  includes(address: string): boolean {
+    return isIP(address) !== 0 && this.#list.check(address, familyOf(address));
   }
 }
 
 /** The proxies that say who calls. */
 export class TrustedProxies {
   readonly #list: AddressList;
-  /** Whether a connection comes from a proxy. That cannot change, and judging it takes 0.3 µs for each request. */
-  readonly #known = new WeakMap<Socket, boolean>();
 
   /** @param names as an `AddressList` takes them */
   constructor(names: readonly string[]) {
@@ -44,7 +39,7 @@ export class TrustedProxies {
   /** @param forwardedFor the addresses that proxies have noted, the nearest last */
   callersAddress(socket: Socket, forwardedFor: string | readonly string[]): string {
     const peer = socket.remoteAddress ?? "";
-    if (!this.#isAtTheEndOf(socket)) return peer;
+    if (!this.#list.includes(peer)) return peer;
     const senders = headerText(forwardedFor)
       .split(",")
       .map((one) => one.trim())
@@ -56,16 +51,8 @@ export class TrustedProxies {
 
   /** The last value of a header that each proxy adds to. Undefined: no proxy of ours says it. */
   nearestSays(socket: Socket, header: string | readonly string[]): string | undefined {
-    const said = this.#isAtTheEndOf(socket) ? headerText(header) : "";
+    const said = this.#list.includes(socket.remoteAddress ?? "") ? headerText(header) : "";
     return said === "" ? undefined : said.slice(said.lastIndexOf(",") + 1).trim();
-  }
-
-  #isAtTheEndOf(socket: Socket): boolean {
-    const known = this.#known.get(socket);
-    if (known !== undefined) return known;
-    const isProxy = this.#list.includes(socket.remoteAddress ?? "");
-    this.#known.set(socket, isProxy);
-    return isProxy;
   }
 }
 
@@ -74,15 +61,13 @@ export class TrustedProxies {
  * such a network mostly has many. What is no address is its own network.
  */
 export function networkOf(written: string): string {
-  const { address, family } = readAddress(written);
-  if (isIP(address) === 0) return written;
-  if (family === "ipv4") return `${address.slice(0, address.lastIndexOf("."))}.0/24`;
-  const parts = ipaddr.IPv6.parse(address.replace(/%.*$/, "")).parts.slice(0, 4);
+  if (isIP(written) === 0) return written;
+  const address = ipaddr.process(written.replace(/%.*$/, ""));
+  if ("octets" in address) return `${address.octets.slice(0, 3).join(".")}.0/24`;
+  const parts = address.parts.slice(0, 4);
   return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
 }
 
-/** An IPv4 address that is written as IPv6, as sockets of both families do, is the IPv4 address. */
-function readAddress(written: string): { address: string; family: "ipv4" | "ipv6"; isMapped: boolean } {
-  const address = written.replace(/^::ffff:(?=\d+\.)/i, "");
-  return { address, family: isIP(address) === 6 ? "ipv6" : "ipv4", isMapped: address !== written };
+function familyOf(address: string): "ipv4" | "ipv6" {
+  return isIP(address) === 6 ? "ipv6" : "ipv4";
 }
