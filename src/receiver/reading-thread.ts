@@ -1,5 +1,5 @@
 /** Reads large bodies on a thread of its own. */
-import { serveThread } from "../work/threads.ts";
+import { serveThread } from "../work/thread.ts";
 import { DeliveryFault } from "./fault.ts";
 import { type ApartBody, givenWith, type ReadApart, readVerified } from "./reading.ts";
 

@@ -3,7 +3,7 @@ import { isMarkedAsUntransferable } from "node:worker_threads";
 import { verify } from "@octokit/webhooks-methods";
 import { type HookHolder, hookSecret } from "../config/hook-secrets.ts";
 import { CallersLine, LineFullError } from "../work/callers-line.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
+import { Thread, TooMuchWorkError } from "../work/thread.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
 import { type PayloadForm, type ReadPayload, readPayload } from "./payload.ts";
@@ -76,14 +76,13 @@ const READING_TURNS = { most: 1, mostEach: 1, mostWaitingEach: 50, mostWaiting: 
 export class DeliveryReading {
   readonly #secrets: readonly string[];
   readonly #turns = new CallersLine(READING_TURNS);
-  readonly #threads: Threads<ApartBody, ReadApart>;
+  readonly #thread: Thread<ApartBody, ReadApart>;
 
   /** @param secrets those of WEBHOOK_SECRET */
   constructor(secrets: readonly string[]) {
     this.#secrets = secrets;
     const module = new URL("./reading-thread.ts", import.meta.url);
-    const limits = { size: 1, mostWaiting: READING_TURNS.most, budgetMs: 20_000, memoryMb: THREAD_MEMORY_MB };
-    this.#threads = new Threads(module, limits);
+    this.#thread = new Thread(module, { budgetMs: 20_000, memoryMb: THREAD_MEMORY_MB });
   }
 
   /**
@@ -113,14 +112,12 @@ export class DeliveryReading {
   async #readApart(body: Buffer, check: BodyCheck, hook: string): Promise<Verified> {
     try {
       using _turn = await this.#turns.enter(hook);
-      const said = await this.#threads.run({ body, ...check }, givenWith(body));
+      const said = await this.#thread.run({ body, ...check }, givenWith(body));
       if ("fault" in said) throw new DeliveryFault(said.fault.status, said.fault.message);
       const { buffer, byteOffset, byteLength } = said.read.payload;
       return { ...said, read: { ...said.read, payload: Buffer.from(buffer, byteOffset, byteLength) } };
     } catch (error) {
-      const isBusy =
-        error instanceof LineFullError || error instanceof ThreadsBusyError || error instanceof TooMuchWorkError;
-      if (!isBusy) throw error;
+      if (!(error instanceof LineFullError || error instanceof TooMuchWorkError)) throw error;
       throw new DeliveryFault(503, "Too many large bodies are being checked at the moment: send it again later", {
         cause: error,
       });
@@ -128,7 +125,7 @@ export class DeliveryReading {
   }
 
   close(): Promise<void> {
-    return this.#threads.close();
+    return this.#thread.close();
   }
 }
 

@@ -1,5 +1,5 @@
 /** A thread that does what the first word of its task says. */
-import { serveThread } from "../../src/work/threads.ts";
+import { serveThread } from "../../src/work/thread.ts";
 
 serveThread((task: string): string => {
   const [what = "", word = ""] = task.split(" ");

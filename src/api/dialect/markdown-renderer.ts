@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { mostEntries } from "../../work/bounded.ts";
 import type { Pace } from "../../work/pace.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
+import { Thread, TooMuchWorkError } from "../../work/thread.ts";
 import { type Rendered, type TextHome, unformatted } from "./rendered.ts";
 
 /** The processor time for all bodies of one answer. 100 bodies of 64 KiB of plain prose take a fraction of it. */
@@ -45,7 +45,7 @@ export class MarkdownRenderer {
   });
   /** The texts that took too long, by their digests. They are not tried again. */
   readonly #tooSlow = new LRUCache<string, true>(mostEntries(20_000));
-  readonly #threads: Threads<MarkdownTask, MarkdownDone>;
+  readonly #thread: Thread<MarkdownTask, MarkdownDone>;
   readonly #pace: Pace;
   readonly #budgetMs: number;
 
@@ -53,7 +53,7 @@ export class MarkdownRenderer {
     this.#pace = pace;
     this.#budgetMs = budgetMs;
     const module = new URL("./markdown-thread.ts", import.meta.url);
-    this.#threads = new Threads(module, { size: 1, mostWaiting: MOST_WAITING, budgetMs: budgetMs + THREAD_GRACE_MS });
+    this.#thread = new Thread(module, { budgetMs: budgetMs + THREAD_GRACE_MS });
   }
 
   /** The allowance for all bodies of one answer. */
@@ -81,7 +81,7 @@ export class MarkdownRenderer {
   }
 
   close(): Promise<void> {
-    return this.#threads.close();
+    return this.#thread.close();
   }
 
   /** Renders one text. Null: there was no time. */
@@ -93,10 +93,10 @@ export class MarkdownRenderer {
     const known = this.#rendered.get(digest);
     if (known) return known;
     if (this.#tooSlow.has(digest)) return unformatted(text);
-    if (left.cpuMs <= 0 || performance.now() > left.until) return null;
+    const isBusy = this.#thread.waiting >= MOST_WAITING;
+    if (isBusy || left.cpuMs <= 0 || performance.now() > left.until) return null;
     // The time that this text itself takes is the same, whatever stands before it in the answer.
-    const done = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(renderingFailure);
-    if (done === "busy") return null;
+    const done = await this.#thread.run({ text, home, budgetMs: this.#budgetMs }).catch(whileTooMuch);
     const rendered = done?.rendered ?? null;
     left.cpuMs -= done?.rendered ? done.cpuMs : this.#budgetMs;
     if (rendered) this.#rendered.set(digest, rendered);
@@ -105,9 +105,8 @@ export class MarkdownRenderer {
   }
 }
 
-/** What a failure means for a text. Null: the text is too much. @throws the error, if it is a bug of ours */
-function renderingFailure(error: unknown): "busy" | null {
-  if (error instanceof ThreadsBusyError) return "busy";
+/** Null: the text is too much. @throws the error, if it is a bug of ours */
+function whileTooMuch(error: unknown): null {
   if (error instanceof TooMuchWorkError) return null;
   throw error;
 }

@@ -1,5 +1,5 @@
 /** Renders Markdown on a thread of its own. */
-import { serveThread } from "../../work/threads.ts";
+import { serveThread } from "../../work/thread.ts";
 import { BoundedMarkdown } from "./markdown.ts";
 import type { MarkdownDone, MarkdownTask } from "./markdown-renderer.ts";
 

@@ -26,7 +26,7 @@ import {
 import { LRUCache } from "lru-cache";
 import { mostEntries } from "../../../work/bounded.ts";
 import { CallersLine } from "../../../work/callers-line.ts";
-import { Threads, TooMuchWorkError } from "../../../work/threads.ts";
+import { Thread, TooMuchWorkError } from "../../../work/thread.ts";
 import { placeRefused } from "../../dialect/fault.ts";
 import { resourceLimit } from "../run/errors.ts";
 import { type FieldCount, Plan, type Prepared, type VariableValues } from "../run/plan.ts";
@@ -51,16 +51,12 @@ export interface Fault {
   extensions: GraphQLError["extensions"];
 }
 
-type Threaded = Pick<Threads<string, Fault[]>, "run">;
+type Threaded = Pick<Thread<string, Fault[]>, "run">;
 type ParsedDocument = DocumentNode | readonly GraphQLError[];
 
 /** The thread that validates long documents of the schema that is served. */
-export function openValidation(): Threads<string, Fault[]> {
-  return new Threads(new URL("./validation-thread.ts", import.meta.url), {
-    size: 1,
-    mostWaiting: 50,
-    budgetMs: 2_000,
-  });
+export function openValidation(): Thread<string, Fault[]> {
+  return new Thread(new URL("./validation-thread.ts", import.meta.url), { budgetMs: 2_000 });
 }
 
 /** Long documents are validated one after the other, each for up to two seconds. Callers take turns. */
@@ -81,7 +77,7 @@ export class Documents {
   /** The documents that are being read: many callers may send the same text at once. */
   readonly #underWay = new Map<string, Promise<ParsedDocument>>();
 
-  /** @param validation the threads that validate long documents; null: this thread validates them */
+  /** @param validation the thread that validates long documents; null: this thread validates them */
   constructor(schema: GraphQLSchema, validation: Threaded | null = null) {
     this.#schema = schema;
     this.#validation = validation;

@@ -1,7 +1,7 @@
 /** Validates long documents, on a thread of its own. */
 import { readFileSync } from "node:fs";
 import { buildSchema } from "graphql";
-import { serveThread } from "../../../work/threads.ts";
+import { serveThread } from "../../../work/thread.ts";
 import { type Fault, readDocument } from "./documents.ts";
 
 // Valid, as in `schema.ts`.

@@ -1,64 +1,61 @@
 import { expect, test } from "vitest";
 import { Pace } from "../../src/work/pace.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../src/work/threads.ts";
+import { Thread, TooMuchWorkError } from "../../src/work/thread.ts";
 
 const module = new URL("./counting-thread.ts", import.meta.url);
-const open = (options: { size?: number; mostWaiting?: number; budgetMs?: number } = {}) =>
-  new Threads<string, string>(module, { size: 1, mostWaiting: 10, budgetMs: 60_000, ...options });
+const open = (budgetMs = 60_000) => new Thread<string, string>(module, { budgetMs });
 
 test("tasks are done elsewhere, while the event loop turns", async () => {
-  const threads = open();
+  const thread = open();
   let turns = 0;
   const count = setInterval(() => turns++, 1);
-  expect(await Promise.all([threads.run("say a"), threads.run("block 100"), threads.run("say b")])).toEqual([
+  expect(await Promise.all([thread.run("say a"), thread.run("block 100"), thread.run("say b")])).toEqual([
     "a",
     "blocked",
     "b",
   ]);
   clearInterval(count);
   expect(turns).toBeGreaterThan(3);
-  await threads.close();
+  await thread.close();
 });
 
 test("a task that takes too long is ended, and the next one is done", async () => {
-  const threads = open({ budgetMs: 500 });
-  const [ended, done] = await Promise.allSettled([threads.run("block 3600000"), threads.run("say after")]);
+  const thread = open(500);
+  const [ended, done] = await Promise.allSettled([thread.run("block 3600000"), thread.run("say after")]);
   expect(ended).toMatchObject({ reason: expect.any(TooMuchWorkError) });
   expect(done).toMatchObject({ value: "after" });
-  await threads.close();
+  await thread.close();
 });
 
 test("a task that takes too much memory is ended, and the next one is done", async () => {
-  const threads = open();
-  const [ended, done] = await Promise.allSettled([threads.run("hoard"), threads.run("say after")]);
+  const thread = open();
+  const [ended, done] = await Promise.allSettled([thread.run("hoard"), thread.run("say after")]);
   expect(ended).toMatchObject({ reason: expect.any(TooMuchWorkError) });
   expect(done).toMatchObject({ value: "after" });
-  await threads.close();
+  await thread.close();
 });
 
 test("a task that fails says why, and so does a thread that cannot start", async () => {
-  const threads = open();
-  await expect(threads.run("fail")).rejects.toThrow("as it was asked to");
-  await threads.close();
-  const missing = new Threads(new URL("./no-such-thread.ts", import.meta.url), {
-    size: 1,
-    mostWaiting: 2,
-    budgetMs: 1,
-  });
-  await expect(missing.run("say a")).rejects.toThrow("no-such-thread");
+  const thread = open();
+  await expect(thread.run("fail")).rejects.toThrow("as it was asked to");
+  await thread.close();
+  const missing = new Thread(new URL("./no-such-thread.ts", import.meta.url), { budgetMs: 1 });
+  const both = await Promise.allSettled([missing.run("say a"), missing.run("say b")]);
+  for (const one of both) expect(one).toMatchObject({ reason: { message: expect.stringContaining("no-such-thread") } });
   await missing.close();
 });
 
-test("what would wait for too long is refused, and closing ends what waits", async () => {
-  const threads = open({ mostWaiting: 2 });
-  const first = threads.run("block 3600000");
+test("closing ends what runs and what waits, and nothing runs afterwards", async () => {
+  const thread = open();
+  const first = thread.run("block 3600000");
   first.catch(() => {});
-  const second = threads.run("say a");
+  const second = thread.run("say a");
   second.catch(() => {});
-  await expect(threads.run("say b")).rejects.toThrow(ThreadsBusyError);
-  await threads.close();
+  expect(thread.waiting).toBe(1);
+  await thread.close();
   await expect(first).rejects.toThrow("closed");
   await expect(second).rejects.toThrow("closed");
+  await expect(thread.run("say b")).rejects.toThrow("closed");
 });
 
 test("work in slices lets the event loop turn, in the order of asking", async () => {
