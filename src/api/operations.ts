@@ -198,7 +198,7 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
     comments.getIssueComment,
     "issues/comments#get-an-issue-comment",
   ),
-  readBelow("/issues/:number", "issues", getIssue, "issues/issues#get-an-issue", { learnsVersion: true }),
+  readBelow("/issues/:number", "issues", getIssue, "issues/issues#get-an-issue"),
   readBelow(
     "/issues/:number/comments",
     "issues or pulls",
@@ -335,7 +335,7 @@ function readBelow(
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
   docs: string,
-  more: Pick<Operation, "learnsVersion" | "part" | "showsRights" | "isPart"> = {},
+  more: Pick<Operation, "part" | "showsRights" | "isPart"> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${REST_DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };

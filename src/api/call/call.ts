@@ -5,7 +5,7 @@ import { isRead } from "../../http/reply.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
 import type { AccessScope, ShownRepository } from "../../mirror/read/repositories.ts";
 import type { MirrorReader } from "../../mirror/reader.ts";
-import type { Reading, RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
+import type { Reading } from "../../mirror/unchanged/unchanged.ts";
 import type { Caller } from "../callers/permissions.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import type { UpstreamForCallers } from "../callers/upstream-for-callers.ts";
@@ -91,11 +91,6 @@ export interface Answer extends Freshness {
   headers?: Record<string, string>;
   lastModified?: Date | null;
   link?: string | null;
-  /**
-   * The versions of all that is shown, from before it was read or from the statement that read it. Absent: see the
-   * call's reading.
-   */
-  stood?: RepositoryVersions;
   /** Has no validators and may not be kept. */
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */

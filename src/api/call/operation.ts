@@ -13,8 +13,6 @@ export interface Operation {
   isFree: boolean;
   /** Which quota; `core` unless it says. */
   bucket?: "search";
-  /** The operation's read also learns the repository's version. */
-  learnsVersion?: true;
   /** The operation shows the caller's rights in the repository. */
   showsRights?: true;
   /** The operation shows our own data, not upstream's, and none of its pages is kept. */

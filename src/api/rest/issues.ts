@@ -187,11 +187,10 @@ export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
  *   that they may not see
  */
 async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: string }> {
-  const { ctx, repository, params, reading, access } = call;
+  const { ctx, repository, params, access } = call;
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
-  const { issue, isPull, repositoryVersions } = await ctx.mirror.issues.find(repository.id, number);
-  reading.learn(repositoryVersions);
+  const { issue, isPull } = await ctx.mirror.issues.find(repository.id, number);
   if (!issue) throw notFound();
   requireRight(call, isPull ? "pulls" : "issues");
   if (issue !== "deleted") return issue;

@@ -1,14 +1,12 @@
 import { createHash, hash } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf, isRead, isShort, type RequestHeaders } from "../../http/reply.ts";
-import { isCodeRight, type Right } from "../../kinds/contract/rights.ts";
+import { isCodeRight } from "../../kinds/contract/rights.ts";
 import {
   findOldestConfirmation,
   findRenamedRepository,
   type RepositoryName,
   type ShownRepository,
-  sees,
 } from "../../mirror/read/repositories.ts";
 import { type WantedList, want } from "../../mirror/store/lists-below.ts";
 import type { Kept, RepositoryVersion } from "../../mirror/unchanged/unchanged.ts";
@@ -154,8 +152,6 @@ async function runOperation(call: Call, { route, repository: named }: Match): Pr
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const { with: answerWith, takes } = route.run;
-  const ahead = await runAhead(call, named, route);
-  if (ahead) return ahead;
   const found = await findNamedRepository(call, named);
   // What a caller gets may not depend on whether we serve the route: upstream may show the repository.
   if (found === null) throw route.part ? notHeld() : unshown();
@@ -173,79 +169,23 @@ async function runOperation(call: Call, { route, repository: named }: Match): Pr
 }
 
 /**
- * Reads the repository that last had this name, and asks meanwhile whether it still has it. Null: no repository is
- * remembered, or it has lost the name or has changed. Then the read is discarded.
+ * Requires that we mirror the part, and know without upstream whether the caller may see it.
+ * @throws NotHeldFault if upstream has to be asked
  */
-async function runAhead(
-  call: Call,
-  { fullName, rest }: { fullName: string | null; rest: string },
-  { run: operation, learnsVersion, part }: Operation,
-): Promise<Answer | null> {
-  if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
-  const { repositories } = call.ctx.mirror;
-  const recalled = repositories.recall(fullName, call.access);
-  // A caller who lacks the right is refused only once the repository is known for certain.
-  if (!recalled || !sees(call.access, recalled.repository, operation.takes)) return null;
-  if (!isServed(call, recalled.repository, { part, takes: operation.takes })) return null;
-  const { repository } = recalled;
-  const met = new Set([repository.id]);
-  const path = `/repositories/${repository.id}${rest}`;
-  const below: RepositoryCall = { ...call, repository, takes: operation.takes, met, path };
-  const ids = [PEOPLE, ...recalled.ids];
-  // At an edge the rows are read again after their confirmation, as for `before` above.
-  const isAtEdge = call.ctx.config.edgeOf !== null;
-  const confirm = async () =>
-    repositories.confirm(recalled, await call.reading.now(ids)) ??
-    (isAtEdge ? null : await findUnchanged(call, fullName, repository));
-  const isKnown = call.reading.knows(ids);
-  const answering = operation.with(below);
-  const [answer, confirmed] = await Promise.allSettled([
-    answering,
-    learnsVersion && !isKnown ? answering.then(confirm, confirm) : confirm(),
-  ]);
-  if (confirmed.status === "rejected") throw confirmed.reason;
-  if (!confirmed.value) return null;
-  if (answer.status === "rejected") throw answer.reason;
-  for (const id of met) call.met.add(id);
-  const stood = learnsVersion && !isKnown ? { stood: call.reading.soFar() } : {};
-  const { confirmedAt, missing } = confirmed.value;
-  return { confirmedAt, missing, ...answer.value, ...stood };
-}
-
-/** Requires that the mirror serves this part. @throws NotHeldFault if upstream has to be asked */
-function requirePart(call: RepositoryCall, { part }: Operation): void {
-  if (!isServed(call, call.repository, { part, takes: call.takes })) throw notHeld();
-}
-
-/** Whether we mirror the part, and know without upstream whether the caller may see it. */
-function isServed(
-  { caller, access }: Call,
-  repository: ShownRepository,
-  { part, takes }: { part: Operation["part"] | undefined; takes: Right },
-): boolean {
-  if (!part) return true;
-  if (!repository.mirrors.includes(part)) return false;
-  if (!isCodeRight(takes)) return true;
-  // Callers with our own tokens are refused here, in our words.
-  return readsCode(caller, access, repository, takes) || (caller.kind === "user" && caller.by.of === "own");
-}
-
-/** The repository that has this name now, if it is the known one and operations would see nothing different. */
-async function findUnchanged(
-  { ctx: { mirror }, access }: Call,
-  fullName: string,
-  known: ShownRepository,
-): Promise<ShownRepository | null> {
-  const found = await mirror.repositories.named(fullName, access);
-  const unconfirmed = { confirmedAt: null, missing: null };
-  return isDeepStrictEqual({ ...found, ...unconfirmed }, { ...known, ...unconfirmed }) ? found : null;
+function requirePart({ caller, access, repository, takes }: RepositoryCall, { part }: Operation): void {
+  if (!part) return;
+  if (!repository.mirrors.includes(part)) throw notHeld();
+  if (!isCodeRight(takes)) return;
+  // Callers with our own tokens are refused later, in our words.
+  const isOwn = caller.kind === "user" && caller.by.of === "own";
+  if (!isOwn && !readsCode(caller, access, repository, takes)) throw notHeld();
 }
 
 async function findNamedRepository(
-  { ctx: { db, mirror }, access }: Call,
+  { ctx: { db, mirror }, access, reading }: Call,
   named: RepositoryName,
 ): Promise<{ repository: ShownRepository; isMoved: boolean } | null> {
-  const repository = await mirror.repositories.at(named, access);
+  const repository = await mirror.repositories.at(named, access, reading);
   if (repository || named.fullName === null) return repository && { repository, isMoved: false };
   const renamed = await findRenamedRepository(db, named.fullName, access);
   return renamed && { repository: renamed, isMoved: true };
@@ -265,14 +205,11 @@ async function keptOrRendered(
   const right = match.route.showsRights ? await publicRightOf(call, match) : null;
   if (right?.level === null) return render();
   const key = pageKey(call, right);
-  const isAskedAgain = pages.knows(key);
-  const learnsLater = match.route.learnsVersion === true && match.repository?.fullName != null;
-  const known = await pages.get(key, call.reading, { learnsLater });
-  const soFar = call.reading.soFar();
-  const home = known && shownVersion(known, soFar);
+  const known = await pages.get(key, call.reading);
+  const before = call.reading.soFar();
+  const home = known && shownVersion(known, before);
   if (known && home) return pageAnswer(known, home);
-  const { stood, ...answer } = await render();
-  const before = (isAskedAgain ? stood : undefined) ?? soFar;
+  const answer = await render();
   const { body, link = null, lastModified = null } = answer;
   const [repositoryId] = call.met;
   if (!isPage(answer) || body === null || repositoryId === undefined) return answer;

@@ -1,15 +1,14 @@
 import type { Fields } from "../../json.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
-import { findParentNumber } from "../../mirror/read/comments.ts";
 import { findLabel } from "../../mirror/read/labels.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
 import type { RepositoryCall } from "../call/call.ts";
 import type { ServedOperation } from "../call/operation.ts";
 import { notFound, REST_DOCS } from "../dialect/fault.ts";
+import * as comments from "../writes/comment-writes.ts";
 import * as issues from "../writes/issue-writes.ts";
 import * as labels from "../writes/label-writes.ts";
 import * as pulls from "../writes/pull-writes.ts";
-import type { Write } from "../writes/write.ts";
 import { answerWrite, type WriteOperation } from "./answer-write.ts";
 import { getIssueComment, getReview, getReviewComment } from "./comments.ts";
 import { getIssue } from "./issues.ts";
@@ -89,16 +88,16 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
       }),
   }),
   post("/issues/:number/comments", "issues or pulls", "issues/comments#create-an-issue-comment", {
-    write: async (call, body) => issues.createComment(await issueAddress(call), body),
+    write: async (call, body) => comments.createComment(await issueAddress(call), body),
     shows: comment,
   }),
   patch("/issues/comments/:id", "issues or pulls", "issues/comments#update-an-issue-comment", {
-    write: (call, body) => issues.editComment(call.repository, requiredId(call), body),
+    write: (call, body) => comments.editComment("issue_comment", call.repository, requiredId(call), body),
     shows: comment,
   }),
   remove("/issues/comments/:id", "issues or pulls", "issues/comments#delete-an-issue-comment", {
     takes: "nothing",
-    write: commentDeletion,
+    write: (call) => comments.deleteComment(call.ctx, "issue_comment", call.repository, requiredId(call)),
   }),
   post("/pulls", "pulls", "pulls/pulls#create-a-pull-request", {
     write: ({ repository }, body) => pulls.createPull(repository, body),
@@ -129,21 +128,21 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
     write: async (call) => pulls.deleteReview(await issueAddress(call), requiredId(call)),
   }),
   post("/pulls/:number/comments", "pulls", "pulls/comments#create-a-review-comment-for-a-pull-request", {
-    write: async (call, body) => pulls.createReviewComment(await issueAddress(call), "", body),
+    write: async (call, body) => comments.createReviewComment(await issueAddress(call), "", body),
     shows: reviewComment,
   }),
   post("/pulls/:number/comments/:id/replies", "pulls", "pulls/comments#create-a-reply-for-a-review-comment", {
     write: async (call, body) =>
-      pulls.createReviewComment(await issueAddress(call), `/${requiredId(call)}/replies`, body),
+      comments.createReviewComment(await issueAddress(call), `/${requiredId(call)}/replies`, body),
     shows: reviewComment,
   }),
   patch("/pulls/comments/:id", "pulls", "pulls/comments#update-a-review-comment-for-a-pull-request", {
-    write: (call, body) => pulls.editReviewComment(call.repository, requiredId(call), body),
+    write: (call, body) => comments.editComment("review_comment", call.repository, requiredId(call), body),
     shows: reviewComment,
   }),
   remove("/pulls/comments/:id", "pulls", "pulls/comments#delete-a-review-comment-for-a-pull-request", {
     takes: "nothing",
-    write: reviewCommentDeletion,
+    write: (call) => comments.deleteComment(call.ctx, "review_comment", call.repository, requiredId(call)),
   }),
   post("/labels", "issues or pulls", "issues/labels#create-a-label", {
     write: ({ repository }, body) => labels.putLabel("label", repository, "", body),
@@ -177,18 +176,6 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
     },
   }),
 ];
-
-async function commentDeletion({ ctx, repository, params }: RepositoryCall): Promise<Write> {
-  const id = requiredId({ params });
-  const number = await findParentNumber(ctx.db, "issue_comment", repository.id, id);
-  const place = number === null ? null : await issues.issuePlace(ctx, repository, number);
-  return issues.deleteComment(repository, id, place);
-}
-
-async function reviewCommentDeletion({ ctx, repository, params }: RepositoryCall): Promise<Write> {
-  const id = requiredId({ params });
-  return pulls.deleteReviewComment(repository, id, await findParentNumber(ctx.db, "review_comment", repository.id, id));
-}
 
 async function issueAddress(call: RepositoryCall): Promise<issues.IssueAddress> {
   return issues.issuePlace(call.ctx, call.repository, requiredNumber(call));

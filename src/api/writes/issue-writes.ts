@@ -2,12 +2,12 @@
  * Writes about issues: what each sends, and what its success changes. Writes of a pull request's conversation are the
  * same.
  */
-import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
+import { type Fields, type Json, objectOf } from "../../json.ts";
 import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { referenceId } from "../../kinds/contract/placeholders.ts";
 import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
-import { keyIn, observe } from "../../mirror/store/observation.ts";
+import { observe } from "../../mirror/store/observation.ts";
 import { strip } from "../../mirror/store/template.ts";
 import type { ApiContext } from "../call/call.ts";
 import type { FollowUpRead } from "./read-back.ts";
@@ -156,48 +156,6 @@ export function lockIssue(place: IssueAddress, method: "PUT" | "DELETE", body: s
     about: sides(place),
     reads: () => sides(place).map(({ kind }) => readOf(kind, place)),
     says: () => ({ implied: sides(place).map(({ kind, key }) => ({ kind, key, fields, movedAt: null })) }),
-  };
-}
-
-export function createComment(place: IssueAddress, body: string): Write {
-  return {
-    method: "POST",
-    path: `/repositories/${place.id}/issues/${place.number}/comments`,
-    body,
-    about: sides(place),
-    says: async ({ answer, at, between }, find) => {
-      const isNew = !(await find("issue_comment", keyIn("issue_comment", answer)));
-      const movedAt = textOf(objectOf(answer).created_at);
-      const counted = await counts(find, sides(place), "comments", { change: isNew ? 1 : 0, movedAt, between });
-      return { shown: [observe("issue_comment", answer, at)], implied: counted };
-    },
-  };
-}
-
-export function editComment({ id }: RepositoryAddress, commentId: number, body: string): Write {
-  return {
-    method: "PATCH",
-    path: `/repositories/${id}/issues/comments/${commentId}`,
-    body,
-    about: [{ kind: "issue_comment", repositoryId: id, key: commentId }],
-    says: ({ answer, at }) => ({ shown: [observe("issue_comment", answer, at)] }),
-  };
-}
-
-/** Deletes a comment. `place` is the issue that it stands under; null: the mirror does not know the comment. */
-export function deleteComment({ id }: RepositoryAddress, commentId: number, place: IssueAddress | null): Write {
-  const comment: ResourceKey = { kind: "issue_comment", repositoryId: id, key: commentId };
-  return {
-    method: "DELETE",
-    path: `/repositories/${id}/issues/comments/${commentId}`,
-    body: null,
-    about: [comment],
-    says: async ({ between }, find) => {
-      const stored = await find("issue_comment", commentId);
-      const change = stored && stored.deletedAt === null ? -1 : 0;
-      const implied = await counts(find, place ? sides(place) : [], "comments", { change, movedAt: null, between });
-      return { gone: [comment], implied: implied.map((one) => ({ ...one, isGuess: true })) };
-    },
   };
 }
 

@@ -5,13 +5,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
 import { Gather } from "../../work/gather.ts";
-import {
-  Kept,
-  type Reading,
-  type Recalled,
-  type RepositoryVersion,
-  type RepositoryVersions,
-} from "../unchanged/unchanged.ts";
+import { Kept, type Reading, type RepositoryVersion } from "../unchanged/unchanged.ts";
 
 /** Private repositories, by id. */
 type Ids = "all" | readonly number[];
@@ -112,14 +106,6 @@ interface Bearer {
   isMirrored: boolean;
 }
 
-/** The repositories that had a name at its last look-up, newest observation first, as far as the caller sees them. */
-export interface RecalledRepository {
-  repository: ShownRepository;
-  /** All rows that had the name. */
-  ids: readonly number[];
-  recalled: Recalled<readonly Bearer[]>;
-}
-
 /** Finds single repositories. Requests of one moment share a statement. */
 export class Repositories {
   readonly #kept = new Kept<readonly Bearer[]>({
@@ -141,9 +127,14 @@ export class Repositories {
 
   /** The same, from memory if nothing has changed. */
   async namedOrKept(fullName: string, access: AccessScope, reading: Reading): Promise<ShownRepository | null> {
-    const recalled = this.recall(fullName, access);
-    const confirmed = recalled && this.confirm(recalled, await reading.now([PEOPLE, ...recalled.ids]));
-    return confirmed ?? this.named(fullName, access);
+    const recalled = this.#kept.recall(fullName.toLowerCase());
+    const found = recalled && seenAmong(recalled.value, access);
+    if (!found) return this.named(fullName, access);
+    const now = await reading.now([PEOPLE, ...recalled.basis.shown]);
+    // A repository that takes over the name changes a revision too.
+    if (!this.#kept.stands(recalled, now)) return this.named(fullName, access);
+    const { confirmedAt = null, missing = null } = now.get(found.id) ?? {};
+    return { ...found, confirmedAt, missing };
   }
 
   async byId(id: number, access: AccessScope): Promise<ShownRepository | null> {
@@ -155,23 +146,6 @@ export class Repositories {
   async at({ fullName, id }: RepositoryName, access: AccessScope, reading?: Reading): Promise<ShownRepository | null> {
     if (fullName === null) return id === null ? null : this.byId(id, access);
     return reading ? this.namedOrKept(fullName, access, reading) : this.named(fullName, access);
-  }
-
-  /**
-   * The repository from the last look-up of the name, without asking Postgres; see `confirm`. Undefined: none that the
-   * caller sees.
-   */
-  recall(fullName: string, access: AccessScope): RecalledRepository | undefined {
-    const recalled = this.#kept.recall(fullName.toLowerCase());
-    const repository = recalled && seenAmong(recalled.value, access);
-    return recalled && repository ? { repository, ids: recalled.basis.shown, recalled } : undefined;
-  }
-
-  /** The recalled repository, if it is unchanged. A repository that takes over the name changes a revision too. */
-  confirm({ repository, recalled }: RecalledRepository, now: RepositoryVersions): ShownRepository | null {
-    if (!this.#kept.stands(recalled, now)) return null;
-    const { confirmedAt = null, missing = null } = now.get(repository.id) ?? {};
-    return { ...repository, confirmedAt, missing };
   }
 
   async #findNamed(db: Database, names: readonly string[]): Promise<(readonly Bearer[])[]> {

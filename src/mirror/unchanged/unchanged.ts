@@ -171,7 +171,7 @@ function standingOf({
 export class Reading {
   readonly #repositoryVersions: Pick<RepositoryVersionsReader, "now">;
   readonly #isLasting: boolean;
-  readonly #learnt = new Map<number, RepositoryVersion>();
+  readonly #learnt: Map<number, RepositoryVersion>;
   readonly #asked = new Map<number, Promise<void>>();
 
   /**
@@ -185,20 +185,14 @@ export class Reading {
   ) {
     this.#repositoryVersions = repositoryVersions;
     this.#isLasting = isLasting;
-    if (learnt) this.learn(learnt);
-  }
-
-  /** Whether all of these have been asked for. */
-  knows(repositoryIds: Iterable<number>): boolean {
-    for (const id of repositoryIds) if (!this.#asked.has(id)) return false;
-    return true;
+    this.#learnt = new Map(isLasting ? learnt : null);
   }
 
   /** How each of these stands. @throws whatever Postgres refuses */
   async now(repositoryIds: Iterable<number>): Promise<RepositoryVersions> {
     const ids = [...repositoryIds];
     if (!this.#isLasting) return this.#repositoryVersions.now(ids);
-    const unknown = ids.filter((id) => !this.#asked.has(id));
+    const unknown = ids.filter((id) => !this.#learnt.has(id) && !this.#asked.has(id));
     if (unknown.length > 0) {
       const asking = this.#repositoryVersions.now(unknown).then((answered) => {
         for (const [id, repositoryVersion] of only(unknown, answered)) this.#learnt.set(id, repositoryVersion);
@@ -212,16 +206,6 @@ export class Reading {
   /** Rows that are read from now on are at least as new as these versions, and may be kept with them. */
   soFar(): RepositoryVersions {
     return new Map(this.#learnt);
-  }
-
-  /** Takes what was read along with something else. */
-  learn(repositoryVersions: RepositoryVersions): void {
-    if (!this.#isLasting) return;
-    for (const [id, repositoryVersion] of repositoryVersions) {
-      if (this.#asked.has(id)) continue;
-      this.#asked.set(id, Promise.resolve());
-      this.#learnt.set(id, repositoryVersion);
-    }
   }
 }
 
@@ -294,25 +278,12 @@ export class Kept<Value extends object> {
           });
   }
 
-  /**
-   * The value, if it is unchanged. The reading learns the versions that the next `keep` needs to keep the value.
-   * @param options.learnsLater the read itself tells how everything stands, so a value that is only noted needs no
-   *   question
-   */
-  async get(
-    key: string,
-    reading: Pick<RepositoryVersionsReader, "now">,
-    { learnsLater = false } = {},
-  ): Promise<Value | undefined> {
+  /** The value, if it is unchanged. The reading learns the versions that the next `keep` needs to keep the value. */
+  async get(key: string, reading: Pick<RepositoryVersionsReader, "now">): Promise<Value | undefined> {
     const entry = this.#entries?.get(key);
-    if (!entry || (learnsLater && !hasValue(entry))) return undefined;
+    if (!entry) return undefined;
     const now = await reading.now(entry.basis.shown);
     return hasValue(entry) && this.stands(entry, now) ? entry.value : undefined;
-  }
-
-  /** Whether a value was asked for before. */
-  knows(key: string): boolean {
-    return this.#entries?.has(key) ?? false;
   }
 
   /** The value as it was kept, which may have changed since; see `stands`. */

@@ -1,8 +1,8 @@
 /** The mutations. Each is sent to upstream once; its result is shown from the mirror. */
 import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { referenceId } from "../../../kinds/contract/placeholders.ts";
-import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { writeCursor } from "../../dialect/paging.ts";
+import * as comments from "../../writes/comment-writes.ts";
 import * as issues from "../../writes/issue-writes.ts";
 import * as pulls from "../../writes/pull-writes.ts";
 import type { GraphqlCall } from "../call/call.ts";
@@ -62,7 +62,7 @@ export const mutationResolvers: Readonly<Record<string, Mutation>> = {
   addComment: mutation<Input & { subjectId: string; body: string }>(async (call, { subjectId, body }) => {
     const subject = await nodeOfKind(call, subjectId, "Issue", "PullRequest");
     const { writer, place } = await writePlace(call, subject);
-    const done = await performed(call, writer, issues.createComment(place, JSON.stringify({ body })));
+    const done = await performed(call, writer, comments.createComment(place, JSON.stringify({ body })));
     const node = await shownComment(call, subject.repositoryId, done);
     const id = Number(objectOf(done.answer).id);
     return { commentEdge: { cursor: writeCursor([String(id), id]), node }, subject: await again(call, subject) };
@@ -70,16 +70,20 @@ export const mutationResolvers: Readonly<Record<string, Mutation>> = {
   updateIssueComment: mutation<Input & { id: string; body: string }>(async (call, { id, body }) => {
     const comment = await nodeOfKind(call, id, "IssueComment");
     const writer = writerOf(call, await repositoryOfNode(call, comment), await rightFor(call, comment));
-    const write = issues.editComment(writer.repository, Number(comment.rest.id), JSON.stringify({ body }));
+    const write = comments.editComment(
+      "issue_comment",
+      writer.repository,
+      Number(comment.rest.id),
+      JSON.stringify({ body }),
+    );
     return { issueComment: await shownComment(call, comment.repositoryId, await performed(call, writer, write)) };
   }),
   deleteIssueComment: mutation<Input & { id: string }>(async (call, { id }) => {
     const comment = await nodeOfKind(call, id, "IssueComment");
     const writer = writerOf(call, await repositoryOfNode(call, comment), await rightFor(call, comment));
     const commentId = Number(comment.rest.id);
-    const number = await findParentNumber(call.ctx.db, "issue_comment", comment.repositoryId, commentId);
-    const place = number === null ? null : await issues.issuePlace(call.ctx, writer.repository, number);
-    await performed(call, writer, issues.deleteComment(writer.repository, commentId, place));
+    const write = await comments.deleteComment(call.ctx, "issue_comment", writer.repository, commentId);
+    await performed(call, writer, write);
     return {};
   }),
   createPullRequest: mutation<NewPull>(async (call, input) => {
