@@ -1,3 +1,4 @@
+import { MIRROR_PARTS, type MirrorPart } from "../config/parts.ts";
 import type { Exchange, Params, Route } from "../http/server.ts";
 import type { Right } from "../kinds/contract/rights.ts";
 import type { Answer, Call, RepositoryCall } from "./call/call.ts";
@@ -38,98 +39,89 @@ const IS_PART: Pick<Operation, "isPart"> = { isPart: () => true };
 
 type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
 
-/** Operations that are served where Actions are mirrored. */
-const ACTIONS_OPERATIONS: readonly PartOperation[] = [
-  ["/actions/workflows", "actions", actions.listWorkflows, "actions/workflows#list-repository-workflows"],
-  ["/actions/workflows/:workflow", "actions", actions.getWorkflow, "actions/workflows#get-a-workflow"],
-  [
-    "/actions/workflows/:workflow/runs",
-    "actions",
-    actions.listRunsOfWorkflow,
-    "actions/workflow-runs#list-workflow-runs-for-a-workflow",
+/** The operations that are served where a part is mirrored. */
+const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> = {
+  actions: [
+    ["/actions/workflows", "actions", actions.listWorkflows, "actions/workflows#list-repository-workflows"],
+    ["/actions/workflows/:workflow", "actions", actions.getWorkflow, "actions/workflows#get-a-workflow"],
+    [
+      "/actions/workflows/:workflow/runs",
+      "actions",
+      actions.listRunsOfWorkflow,
+      "actions/workflow-runs#list-workflow-runs-for-a-workflow",
+    ],
+    ["/actions/runs", "actions", actions.listWorkflowRuns, "actions/workflow-runs#list-workflow-runs-for-a-repository"],
+    ["/actions/runs/:id", "actions", actions.getWorkflowRun, "actions/workflow-runs#get-a-workflow-run"],
+    ["/actions/runs/:id/jobs", "actions", actions.listJobs, "actions/workflow-jobs#list-jobs-for-a-workflow-run"],
+    ["/actions/jobs/:id", "actions", actions.getJob, "actions/workflow-jobs#get-a-job-for-a-workflow-run"],
   ],
-  ["/actions/runs", "actions", actions.listWorkflowRuns, "actions/workflow-runs#list-workflow-runs-for-a-repository"],
-  ["/actions/runs/:id", "actions", actions.getWorkflowRun, "actions/workflow-runs#get-a-workflow-run"],
-  ["/actions/runs/:id/jobs", "actions", actions.listJobs, "actions/workflow-jobs#list-jobs-for-a-workflow-run"],
-  ["/actions/jobs/:id", "actions", actions.getJob, "actions/workflow-jobs#get-a-job-for-a-workflow-run"],
-];
-
-/** Operations that are served where checks are mirrored. */
-const CHECK_OPERATIONS: readonly PartOperation[] = [
-  ["/commits/:ref/check-runs", "checks", checks.listCheckRuns, "checks/runs#list-check-runs-for-a-git-reference"],
-  [
-    "/commits/:ref/check-suites",
-    "checks",
-    checks.listCheckSuites,
-    "checks/suites#list-check-suites-for-a-git-reference",
+  checks: [
+    ["/commits/:ref/check-runs", "checks", checks.listCheckRuns, "checks/runs#list-check-runs-for-a-git-reference"],
+    [
+      "/commits/:ref/check-suites",
+      "checks",
+      checks.listCheckSuites,
+      "checks/suites#list-check-suites-for-a-git-reference",
+    ],
+    [
+      "/commits/:ref/status",
+      "statuses",
+      checks.getCombinedStatus,
+      "commits/statuses#get-the-combined-status-for-a-specific-reference",
+    ],
+    [
+      "/commits/:ref/statuses",
+      "statuses",
+      checks.listStatuses,
+      "commits/statuses#list-commit-statuses-for-a-reference",
+    ],
+    ["/check-runs/:id", "checks", checks.getCheckRun, "checks/runs#get-a-check-run"],
+    ["/check-suites/:id", "checks", checks.getCheckSuite, "checks/suites#get-a-check-suite"],
+    ["/check-suites/:id/check-runs", "checks", checks.listSuiteRuns, "checks/runs#list-check-runs-in-a-check-suite"],
   ],
-  [
-    "/commits/:ref/status",
-    "statuses",
-    checks.getCombinedStatus,
-    "commits/statuses#get-the-combined-status-for-a-specific-reference",
+  commits: [
+    ["/pulls/:number/commits", "pulls", listPullCommits, "pulls/pulls#list-commits-on-a-pull-request"],
+    ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
   ],
-  ["/commits/:ref/statuses", "statuses", checks.listStatuses, "commits/statuses#list-commit-statuses-for-a-reference"],
-  ["/check-runs/:id", "checks", checks.getCheckRun, "checks/runs#get-a-check-run"],
-  ["/check-suites/:id", "checks", checks.getCheckSuite, "checks/suites#get-a-check-suite"],
-  ["/check-suites/:id/check-runs", "checks", checks.listSuiteRuns, "checks/runs#list-check-runs-in-a-check-suite"],
-];
-
-/** Operations that are served where commits are mirrored. */
-const COMMIT_OPERATIONS: readonly PartOperation[] = [
-  ["/pulls/:number/commits", "pulls", listPullCommits, "pulls/pulls#list-commits-on-a-pull-request"],
-  ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
-];
-
-/** Operations that are served where deployments are mirrored. */
-const DEPLOYMENT_OPERATIONS: readonly PartOperation[] = [
-  ["/deployments", "deployments", deployments.listDeployments, "deployments/deployments#list-deployments"],
-  ["/deployments/:id", "deployments", deployments.getDeployment, "deployments/deployments#get-a-deployment"],
-  [
-    "/deployments/:id/statuses",
-    "deployments",
-    deployments.listDeploymentStatuses,
-    "deployments/statuses#list-deployment-statuses",
+  deployments: [
+    ["/deployments", "deployments", deployments.listDeployments, "deployments/deployments#list-deployments"],
+    ["/deployments/:id", "deployments", deployments.getDeployment, "deployments/deployments#get-a-deployment"],
+    [
+      "/deployments/:id/statuses",
+      "deployments",
+      deployments.listDeploymentStatuses,
+      "deployments/statuses#list-deployment-statuses",
+    ],
+    [
+      "/deployments/:id/statuses/:status",
+      "deployments",
+      deployments.getDeploymentStatus,
+      "deployments/statuses#get-a-deployment-status",
+    ],
   ],
-  [
-    "/deployments/:id/statuses/:status",
-    "deployments",
-    deployments.getDeploymentStatus,
-    "deployments/statuses#get-a-deployment-status",
+  releases: [
+    ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],
+    ["/releases/latest", "contents", releases.getLatestRelease, "releases/releases#get-the-latest-release"],
+    ["/releases/tags/:tag", "contents", releases.getReleaseByTag, "releases/releases#get-a-release-by-tag-name"],
+    ["/releases/:id", "contents", releases.getRelease, "releases/releases#get-a-release"],
   ],
-];
-
-/** Operations that are served where releases are mirrored. */
-const RELEASE_OPERATIONS: readonly PartOperation[] = [
-  ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],
-  ["/releases/latest", "contents", releases.getLatestRelease, "releases/releases#get-the-latest-release"],
-  ["/releases/tags/:tag", "contents", releases.getReleaseByTag, "releases/releases#get-a-release-by-tag-name"],
-  ["/releases/:id", "contents", releases.getRelease, "releases/releases#get-a-release"],
-];
-
-/** Operations that are served where refs are mirrored. Names of branches and tags may have slashes. */
-const REF_OPERATIONS: readonly PartOperation[] = [
-  ["/branches", "contents", refs.listBranches, "branches/branches#list-branches"],
-  ["/branches/:branch", "contents", refs.getBranch, "branches/branches#get-a-branch"],
-  ["/tags", "contents", refs.listTags, "repos/repos#list-repository-tags"],
-  ["/git/ref/:ref", "contents", refs.getRef, "git/refs#get-a-reference"],
-  ["/git/matching-refs/:ref", "contents", refs.listMatchingRefs, "git/refs#list-matching-references"],
-];
+  refs: [
+    ["/branches", "contents", refs.listBranches, "branches/branches#list-branches"],
+    ["/branches/:branch", "contents", refs.getBranch, "branches/branches#get-a-branch"],
+    ["/tags", "contents", refs.listTags, "repos/repos#list-repository-tags"],
+    ["/git/ref/:ref", "contents", refs.getRef, "git/refs#get-a-reference"],
+    ["/git/matching-refs/:ref", "contents", refs.listMatchingRefs, "git/refs#list-matching-references"],
+  ],
+};
 
 /** Every read of a part that is only mirrored on request. */
-export const PART_OPERATIONS: readonly ServedOperation[] = [
-  ...ACTIONS_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "actions" })),
-  ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "checks" })),
-  ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "commits" })),
-  ...DEPLOYMENT_OPERATIONS.map(([path, takes, run, docs]) =>
-    readBelow(path, takes, run, docs, { part: "deployments" }),
-  ),
-  ...RELEASE_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "releases" })),
-  ...REF_OPERATIONS.map(([path, takes, run, docs]) => ({
-    ...readBelow(path, takes, run, docs, { part: "refs" }),
-    ...(path.includes(":") && { takesRest: true }),
+export const PART_OPERATIONS: readonly ServedOperation[] = MIRROR_PARTS.flatMap((part) =>
+  (OF_PARTS[part] ?? []).map(([path, takes, run, docs]) => ({
+    ...readBelow(path, takes, run, docs, { part }),
+    // Names of branches and tags may have slashes.
+    ...(part === "refs" && path.includes(":") && { takesRest: true }),
   })),
-];
+);
 
 /**
  * Every REST operation on what is mirrored. The function that answers is followed by the operation's page in the
