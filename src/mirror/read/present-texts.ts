@@ -2,64 +2,26 @@ import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { type Fields, parseStored, textOf } from "../../json.ts";
 
-/** How the rows of a kind hold what people wrote: `key` names a row within its repository. */
+/** How the rows of a kind hold what people wrote. */
 interface WrittenRows {
   table: SQL;
-  key: SQL;
-  /** The keys of a document that hold such texts. */
+  /** Names a row within its repository. */
+  key: "number" | "id";
+  /** The keys of a document that hold such texts. Each has a column of its name, unless the document has it. */
   texts: readonly string[];
-  columns: SQL;
+  /** Whether only the document has the second of them. */
+  isInDocument?: true;
 }
 
 const WRITTEN_ROWS = {
-  issue: {
-    table: sql`issues`,
-    key: sql`number`,
-    texts: ["title", "body"],
-    columns: sql`title as first, body as second, null::json as document`,
-  },
-  pull_request: {
-    table: sql`pull_requests`,
-    key: sql`number`,
-    texts: ["title", "body"],
-    columns: sql`title as first, body as second, null::json as document`,
-  },
-  issue_comment: {
-    table: sql`issue_comments`,
-    key: sql`id`,
-    texts: ["body"],
-    columns: sql`body as first, null::text as second, null::json as document`,
-  },
-  review_comment: {
-    table: sql`pull_request_review_comments`,
-    key: sql`id`,
-    texts: ["body"],
-    columns: sql`body as first, null::text as second, null::json as document`,
-  },
-  review: {
-    table: sql`pull_request_reviews`,
-    key: sql`id`,
-    texts: ["body"],
-    columns: sql`body as first, null::text as second, null::json as document`,
-  },
-  release: {
-    table: sql`releases`,
-    key: sql`id`,
-    texts: ["name", "body"],
-    columns: sql`name as first, null::text as second, document`,
-  },
-  label: {
-    table: sql`labels`,
-    key: sql`id`,
-    texts: ["name", "description"],
-    columns: sql`name as first, description as second, null::json as document`,
-  },
-  milestone: {
-    table: sql`milestones`,
-    key: sql`id`,
-    texts: ["title", "description"],
-    columns: sql`title as first, description as second, null::json as document`,
-  },
+  issue: { table: sql`issues`, key: "number", texts: ["title", "body"] },
+  pull_request: { table: sql`pull_requests`, key: "number", texts: ["title", "body"] },
+  issue_comment: { table: sql`issue_comments`, key: "id", texts: ["body"] },
+  review_comment: { table: sql`pull_request_review_comments`, key: "id", texts: ["body"] },
+  review: { table: sql`pull_request_reviews`, key: "id", texts: ["body"] },
+  release: { table: sql`releases`, key: "id", texts: ["name", "body"], isInDocument: true },
+  label: { table: sql`labels`, key: "id", texts: ["name", "description"] },
+  milestone: { table: sql`milestones`, key: "id", texts: ["title", "description"] },
 } satisfies Readonly<Record<string, WrittenRows>>;
 
 /** A kind of resource with texts that people wrote, and may take back. */
@@ -95,10 +57,13 @@ interface WrittenRow extends WrittenText {
 export async function presentTexts(db: Queries, asked: readonly WrittenText[]): Promise<Map<string, PresentText>> {
   if (asked.length === 0) return new Map();
   const parts = [...Map.groupBy(asked, ({ kind }) => kind)].map(([kind, some]) => {
-    const { table, key, columns } = WRITTEN_ROWS[kind];
+    const { table, key: keyColumn, texts, isInDocument = false }: WrittenRows = WRITTEN_ROWS[kind];
+    const key = sql.identifier(keyColumn);
+    const column = (name: string | undefined) => (name === undefined ? sql`null::text` : sql.identifier(name));
     const [repositories, keys] = [some.map(({ repositoryId }) => repositoryId), some.map((one) => one.key)];
     return sql`select ${kind}::text as kind, repository_id::float8 as "repositoryId", ${key}::float8 as key,
-        deleted_at is not null as "isDeleted", ${columns}
+        deleted_at is not null as "isDeleted", ${column(texts[0])} as first,
+        ${column(isInDocument ? undefined : texts[1])} as second, ${isInDocument ? sql`document` : sql`null::json`} as document
       from ${table} where (repository_id, ${key}) in (
         select * from unnest(${sql.array(repositories, "bigint")}::bigint[], ${sql.array(keys, "bigint")}::bigint[]))`;
   });
