@@ -13,6 +13,7 @@ import { enqueueMarks } from "../marks/marks.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { PAGE_SIZE, PER_PAGE, RepositoryUnavailableError } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
+import { findPullNumbers, isShownOf } from "../reads/pull-numbers.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
 import { auditUnmet } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
@@ -106,20 +107,8 @@ async function auditByRest(
   after: number,
   auditing: Auditing,
 ): Promise<AuditedPage> {
-  const rows = await ctx.db
-    .select({ number: pullRequests.number })
-    .from(pullRequests)
-    .where(
-      and(
-        eq(pullRequests.repositoryId, repository.id),
-        isNotNull(pullRequests.id),
-        isNull(pullRequests.deletedAt),
-        gt(pullRequests.number, after),
-      ),
-    )
-    .orderBy(pullRequests.number)
-    .limit(AUDITED_A_STEP);
-  const numbers = rows.map(({ number }) => number);
+  const later = [isShownOf(repository), gt(pullRequests.number, after)];
+  const numbers = await findPullNumbers(ctx, later, AUDITED_A_STEP);
   const met = new Set<number>();
   const drift: Drift[] = [];
   for (const number of numbers) {
@@ -204,18 +193,9 @@ function auditPlace(cursor: string | null): PullsPlace | RestPlace {
 async function beingComputed(ctx: Context, repository: MirroredRepository, seen: Seen[]): Promise<Set<number>> {
   const unknown = seen.filter((one) => one.kind === "pull_request" && one.fields.mergeable === null);
   const numbers = unknown.map((one) => one.key);
-  const rows = await ctx.db
-    .select({ number: pullRequests.number })
-    .from(pullRequests)
-    .where(
-      and(
-        eq(pullRequests.repositoryId, repository.id),
-        among(pullRequests.number, numbers),
-        eq(pullRequests.state, "open"),
-        isNotNull(pullRequests.mergeable),
-      ),
-    );
-  return new Set(rows.map((row) => row.number));
+  const known = [eq(pullRequests.repositoryId, repository.id), isNotNull(pullRequests.mergeable)];
+  const open = [among(pullRequests.number, numbers), eq(pullRequests.state, "open")];
+  return new Set(await findPullNumbers(ctx, [...known, ...open], numbers.length));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { and, count, eq, gt, gte, isNotNull, isNull, type SQL } from "drizzle-orm";
+import { count, gt, gte } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
@@ -12,6 +12,7 @@ import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE, reviewLists, type StoredPage } from "../reads/pages.ts";
 import { fetchAndStorePullDetails, learnPullDetails, marksForUnclear, readPullDetails } from "../reads/pull-details.ts";
+import { findPullNumbers, isShownOf } from "../reads/pull-numbers.ts";
 import { fetchAndStorePullsByRest } from "../reads/pulls-by-rest.ts";
 
 /**
@@ -79,14 +80,9 @@ async function backfillChanged(
   signal: AbortSignal,
   remember: RememberStep,
 ): Promise<boolean> {
-  const rows = await ctx.db
-    .select({ number: pullRequests.number })
-    .from(pullRequests)
-    .where(and(isShownOf(repository), gte(pullRequests.updatedAt, new Date(changedSince))))
-    .orderBy(pullRequests.number)
-    .limit(MOST_CHANGED + 1);
-  if (rows.length > MOST_CHANGED) return false;
-  const numbers = rows.map((row) => row.number);
+  const changed = [isShownOf(repository), gte(pullRequests.updatedAt, new Date(changedSince))];
+  const numbers = await findPullNumbers(ctx, changed, MOST_CHANGED + 1);
+  if (numbers.length > MOST_CHANGED) return false;
   await fetchAndStorePullDetails(ctx, repository, numbers, "backfill", signal);
   await whileMirrored(ctx, repository, (tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
   return true;
@@ -149,13 +145,7 @@ async function backfillByRest(
   after: number,
   remember: RememberStep,
 ): Promise<string> {
-  const rows = await ctx.db
-    .select({ number: pullRequests.number })
-    .from(pullRequests)
-    .where(and(isShownOf(repository), gt(pullRequests.number, after)))
-    .orderBy(pullRequests.number)
-    .limit(PULLS_A_STEP);
-  const numbers = rows.map((row) => row.number);
+  const numbers = await findPullNumbers(ctx, [isShownOf(repository), gt(pullRequests.number, after)], PULLS_A_STEP);
   await fetchAndStorePullsByRest(ctx, repository, numbers, "backfill");
   const last = numbers.at(-1);
   const next = placeText({ ...place, byRest: last ?? after, openAfter: last === undefined ? 0 : null });
@@ -197,11 +187,6 @@ async function backfillPullsPage(
 async function countPulls(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<number> {
   const rows = await ctx.db.select({ count: count() }).from(pullRequests).where(isShownOf(repository));
   return rows[0]?.count ?? 0;
-}
-
-/** The pull requests of the repository that the mirror shows. */
-function isShownOf({ id }: MirroredRepository): SQL | undefined {
-  return and(eq(pullRequests.repositoryId, id), isNotNull(pullRequests.id), isNull(pullRequests.deletedAt));
 }
 
 /** As text for the cursor column. */

@@ -1,4 +1,4 @@
-import { and, eq, gt } from "drizzle-orm";
+import { eq, gt } from "drizzle-orm";
 import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -12,6 +12,7 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { PullsNotShownError } from "../problems/errors.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { readMergeability, readSinglePulls } from "./graphql-pulls.ts";
+import { findPullNumbers } from "./pull-numbers.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
@@ -53,7 +54,13 @@ export async function fetchAndStoreMergeabilityAfter(
   { after, heardSince, ...read }: MergeabilityScope & { after: number },
   remember: (tx: Transaction, last: number) => Promise<void>,
 ): Promise<number | null> {
-  const unknown = await findUnknown(ctx, repository, { after, heardSince });
+  const wanted = [
+    eq(pullRequests.repositoryId, repository.id),
+    gt(pullRequests.number, after),
+    IS_MERGEABILITY_UNKNOWN,
+    heardSince === null ? undefined : gt(pullRequests.seenAt, heardSince),
+  ];
+  const unknown = await findPullNumbers(ctx, wanted, mostOf("mergeability"));
   const [next] = unknown;
   if (next === undefined) return null;
   const one = async () => {
@@ -82,25 +89,4 @@ export async function fetchAndStoreMergeabilityAfter(
       return last;
     });
   return await graphqlOrRest(ctx, some, one);
-}
-
-async function findUnknown(
-  ctx: Pick<Context, "db">,
-  repository: MirroredRepository,
-  { after, heardSince }: { after: number; heardSince: Date | null },
-): Promise<number[]> {
-  const rows = await ctx.db
-    .select({ number: pullRequests.number })
-    .from(pullRequests)
-    .where(
-      and(
-        eq(pullRequests.repositoryId, repository.id),
-        gt(pullRequests.number, after),
-        IS_MERGEABILITY_UNKNOWN,
-        heardSince === null ? undefined : gt(pullRequests.seenAt, heardSince),
-      ),
-    )
-    .orderBy(pullRequests.number)
-    .limit(mostOf("mergeability"));
-  return rows.map((row) => row.number);
 }
