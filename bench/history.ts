@@ -6,7 +6,7 @@ import type { Simulator } from "../src/simulator/control/running.ts";
 import { generateWorld } from "../src/simulator/generate/generate.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { addSelections, resolveSelections } from "../src/sync/following/selection.ts";
-import { ensureRepositoryHook, findId } from "../src/upstream/hooks/hooks.ts";
+import { findId, placeRepositoryHook } from "../src/upstream/hooks/hooks.ts";
 import { openWeb } from "../src/web.ts";
 import { openWorkers } from "../workers/main.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";
@@ -62,7 +62,7 @@ async function openHistory(atLeast: number): Promise<History> {
   const url = `${await web.listen({ host: "127.0.0.1", port: 0 })}/webhooks`;
   for (const fullName of names) {
     const secret = ctx.config.webhookSecrets[0] as string;
-    await ensureRepositoryHook(ctx.upstream, {
+    await placeRepositoryHook(ctx.upstream, {
       repository: { id: await findId(ctx.upstream, `/repos/${fullName}`), fullName },
       url,
       secret,

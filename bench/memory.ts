@@ -5,7 +5,7 @@ import { sql } from "../db/sql.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
-import { enqueueAudit, enqueueCatchUp, enqueueTask } from "../src/queues/queues.ts";
+import { enqueueAudits, enqueueCatchUp, enqueueTask } from "../src/queues/queues.ts";
 import { type Corpus, type CorpusSize, openCorpus } from "./corpus.ts";
 import { drawIssue, draws } from "./corpus-web.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";
@@ -181,7 +181,7 @@ async function giveWork(ctx: Context, { repositories }: Corpus, over: AbortSigna
   while (!over.aborted) {
     await enqueueTask(ctx, "sweep");
     for (const { id: repositoryId } of repositories) {
-      await enqueueAudit(ctx, { repositoryId });
+      await enqueueAudits(ctx, [repositoryId]);
       await enqueueCatchUp(ctx, { repositoryId }, { atOnce: true });
     }
     await delay(WORK_EVERY_MS);

@@ -89,10 +89,7 @@ export function openWorker<Payload, Name extends string = string>(
 const JOB_SECONDS: readonly number[] = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
 /** Counts runs of jobs and their durations. A job that is delayed to wait for quota does not count as failed. */
-export function meterOf(
-  { metrics }: Pick<Context, "metrics">,
-  queue: string,
-): (run: () => Promise<void>) => Promise<void> {
+function meterOf({ metrics }: Pick<Context, "metrics">, queue: string): (run: () => Promise<void>) => Promise<void> {
   const ended = metrics.counter("tain_jobs_total", "Runs of jobs that have ended.", ["queue", "outcome"]);
   const seconds = metrics.histogram("tain_job_duration_seconds", "How long they took.", ["queue"], JOB_SECONDS);
   return async (run) => {
@@ -133,7 +130,7 @@ export function logEvents<Payload, Name extends string>(
  * Records the job in the trace that it carries, or in a new one. A job that is delayed to wait for quota does not count
  * as failed.
  */
-export async function traced(
+async function traced(
   { tracing }: Pick<Context, "tracing">,
   queue: string,
   { id, name, data, attemptsMade }: Job,

@@ -3,7 +3,7 @@ import { enqueueBackfill } from "../../src/queues/queues.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { HOOK_EVENTS } from "../../src/sync/events/events.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";
+import { findId, placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { waitFor } from "../history.ts";
 
 export interface Copying {
@@ -49,7 +49,7 @@ export async function mirrorOne(ctx: Context, webhooks: string, fullName: string
   await addSelections(ctx, [fullName]);
   await resolveSelections(ctx);
   const secret = ctx.config.webhookSecrets[0] as string;
-  await ensureRepositoryHook(ctx.upstream, {
+  await placeRepositoryHook(ctx.upstream, {
     repository: { id: await findId(ctx.upstream, `/repos/${fullName}`), fullName },
     url: webhooks,
     secret,

@@ -312,12 +312,7 @@ export async function enqueueCatchUps(
 /** BullMQ has no request for several jobs, so the requests for so many jobs travel together. */
 const PROMOTED_AT_ONCE = 100;
 
-/** Asks for the next part of an audit. A part that waits or runs already gets no second job. */
-export async function enqueueAudit(ctx: QueueAccess, { repositoryId }: RepositoryJob): Promise<void> {
-  await enqueueAudits(ctx, [repositoryId]);
-}
-
-/** Asks for the next parts of many audits, in one go. */
+/** Asks for the next parts of audits, in one go. A part that waits or runs already gets no second job. */
 export async function enqueueAudits(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
   const jobs = repositoryIds.map((repositoryId) => ({
     name: "audit",

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
-import { enqueueAudit, enqueueBackfill, enqueueCatchUp } from "../../src/queues/queues.ts";
+import { enqueueAudits, enqueueBackfill, enqueueCatchUp } from "../../src/queues/queues.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import { mutate } from "../../src/simulator/control/mutations.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -351,7 +351,11 @@ test(
       await world.mirror(...names);
       await world.settle();
       await restartBackfill(ctx, copied.repositoryId);
-      await Promise.all([enqueueBackfill(ctx, copied), enqueueCatchUp(ctx, followed), enqueueAudit(ctx, audited)]);
+      await Promise.all([
+        enqueueBackfill(ctx, copied),
+        enqueueCatchUp(ctx, followed),
+        enqueueAudits(ctx, [audited.repositoryId]),
+      ]);
       await Promise.all(
         names.map(async (name, at) => {
           // Each repository is removed at another point of its job.

@@ -5,7 +5,7 @@ import { sql } from "../../db/sql.ts";
 import type { Kind } from "../../src/kinds/contract/kind.ts";
 import type { Simulator } from "../../src/simulator/control/running.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
-import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";
+import { findId, placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
@@ -45,7 +45,7 @@ test(
     const { address } = await programs.web.said("Listening");
     await world.mirror(world.first);
     const [secret = ""] = world.ctx.config.webhookSecrets;
-    await ensureRepositoryHook(world.ctx.upstream, {
+    await placeRepositoryHook(world.ctx.upstream, {
       repository: { id: await findId(world.ctx.upstream, `/repos/${world.first}`), fullName: world.first },
       url: `${address}/webhooks`,
       secret,

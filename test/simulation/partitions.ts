@@ -21,7 +21,7 @@ import type { Repository } from "../../src/simulator/world/records.ts";
 import { World } from "../../src/simulator/world/world.ts";
 import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { openBalancer } from "../support/balancer.ts";
 import { testConfig, testEnvironment } from "../support/config.ts";
@@ -231,7 +231,7 @@ function siteOf(network: Network, site = ""): Site {
 }
 
 async function hook(ctx: Context, simulator: Simulator, repository: Repository): Promise<void> {
-  await ensureRepositoryHook(ctx.upstream, {
+  await placeRepositoryHook(ctx.upstream, {
     repository: { id: repository.id, fullName: simulator.world.fullName(repository) },
     url: `${ctx.config.publicUrl}/webhooks`,
     secret: ctx.config.webhookSecrets[0] ?? "",

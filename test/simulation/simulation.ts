@@ -14,7 +14,7 @@ import { openSimulator } from "../../src/simulator/simulator.ts";
 import { seededRandom } from "../../src/simulator/world/random.ts";
 import type { Repository } from "../../src/simulator/world/records.ts";
 import { World } from "../../src/simulator/world/world.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { testConfig, testEnvironment } from "../support/config.ts";
 import type { OwnStores } from "../support/own-stores.ts";
 import type { SharedClock } from "./clock.ts";
@@ -262,7 +262,7 @@ class Run {
   async #hook(): Promise<void> {
     const { ctx, simulator, repositories } = this.#stage;
     for (const repository of repositories) {
-      await ensureRepositoryHook(ctx.upstream, {
+      await placeRepositoryHook(ctx.upstream, {
         repository: { id: repository.id, fullName: simulator.world.fullName(repository) },
         url: `${ctx.config.publicUrl}/webhooks`,
         secret: WEBHOOK_SECRET,

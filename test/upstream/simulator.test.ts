@@ -5,7 +5,7 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { learnOwner, tokensWithoutOwner } from "../../src/upstream/credentials/token-owners.ts";
-import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";
+import { findId, placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { QuotaSpentError } from "../../src/upstream/protocol/errors.ts";
 import { pages } from "../../src/upstream/protocol/pagination.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
@@ -164,13 +164,13 @@ test("a hook is made once and mended after", async () => {
     secret: "first-secret",
     events: ["issues"],
   };
-  const made = await ensureRepositoryHook(world.upstream, hook);
+  const made = await placeRepositoryHook(world.upstream, hook);
   expect(
-    await ensureRepositoryHook(world.upstream, { ...hook, secret: "second-secret", events: ["issues", "label"] }),
-  ).toBe(made);
+    await placeRepositoryHook(world.upstream, { ...hook, secret: "second-secret", events: ["issues", "label"] }),
+  ).toEqual(made);
   const listed = await world.upstream.get(`/repos/${fullName}/hooks`, caller);
   expect(listed).toMatchObject({
-    body: [{ id: made, active: true, events: ["issues", "label"], config: { url: hook.url, content_type: "json" } }],
+    body: [{ id: made.id, active: true, events: ["issues", "label"], config: { url: hook.url, content_type: "json" } }],
   });
 });
 

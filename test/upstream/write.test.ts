@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
 import { at, json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 
@@ -100,7 +100,7 @@ test("a hook is created where there is none", async () => {
   await using world = await openUpstreamWorld(({ method }, response) =>
     method === "GET" ? json(response, 200, [foreign]) : json(response, 201, { id: 9 }),
   );
-  expect(await ensureRepositoryHook(world.upstream, hook)).toBe(9);
+  expect(await placeRepositoryHook(world.upstream, hook)).toMatchObject({ id: 9 });
   expect(world.asked.map(({ method, url }) => `${method} ${url}`)).toEqual([
     "GET /repositories/1/hooks?per_page=100",
     "POST /repositories/1/hooks",
@@ -119,7 +119,7 @@ test("a hook that is there, on a later page, is updated with its secret", async 
     if (url.includes("page=2")) return json(response, 200, [{ id: 7, config: { url: hook.url } }]);
     json(response, 200, [foreign], { link: `<${world.base}/repositories/1/hooks?per_page=100&page=2>; rel="next"` });
   });
-  expect(await ensureRepositoryHook(world.upstream, hook)).toBe(7);
+  expect(await placeRepositoryHook(world.upstream, hook)).toMatchObject({ id: 7 });
   expect(world.asked.at(-1)).toMatchObject({
     method: "PATCH",
     url: "/repositories/1/hooks/7",
@@ -137,7 +137,7 @@ test("a hook that another process creates at the same moment is updated", async 
     if (method === "PATCH") return json(response, 200, { id: 7 });
     json(response, 200, count === 1 ? [] : [{ id: 7, config: { url: hook.url } }]);
   });
-  expect(await ensureRepositoryHook(world.upstream, hook)).toBe(7);
+  expect(await placeRepositoryHook(world.upstream, hook)).toMatchObject({ id: 7 });
 });
 
 test("a hook is made in the repository of the id, whoever has its name", async () => {
@@ -145,7 +145,7 @@ test("a hook is made in the repository of the id, whoever has its name", async (
     if (url.startsWith("/repos/")) return json(response, 404, { message: "Not Found" });
     method === "GET" ? json(response, 200, []) : json(response, 201, { id: 9 });
   });
-  expect(await ensureRepositoryHook(world.upstream, hook)).toBe(9);
+  expect(await placeRepositoryHook(world.upstream, hook)).toMatchObject({ id: 9 });
   expect(world.asked.every(({ url }) => url.startsWith("/repositories/1/hooks"))).toBe(true);
 });
 
@@ -155,7 +155,7 @@ test("a refusal is told without the secret, even if upstream repeats it", async 
       ? json(response, 200, [])
       : json(response, 422, { message: `Validation Failed: ${body}`, errors: [{ message: "url is not reachable" }] }),
   );
-  const error = await ensureRepositoryHook(world.upstream, hook).catch((reason) => reason);
+  const error = await placeRepositoryHook(world.upstream, hook).catch((reason) => reason);
   expect(error).toBeInstanceOf(UpstreamRefusedError);
   expect(error.message).toMatch(/Validation Failed: .*; url is not reachable/);
   expect(`${error.stack} ${JSON.stringify(error)}`).not.toMatch(/a [\\"]*secret/);
@@ -163,7 +163,7 @@ test("a refusal is told without the secret, even if upstream repeats it", async 
 
 test("a token that may not manage hooks is told in words", async () => {
   await using world = await openUpstreamWorld((_, response) => json(response, 404, { message: "Not Found" }));
-  await expect(ensureRepositoryHook(world.upstream, hook)).rejects.toThrow(
+  await expect(placeRepositoryHook(world.upstream, hook)).rejects.toThrow(
     /o\/n: no such repository, or the token may not manage its hooks/,
   );
 });

@@ -30,16 +30,11 @@ const OUR_ADDRESSES = "rewrite-urls";
 type HookClient = Pick<Upstream, "get" | "write">;
 
 /**
- * Creates or updates the repository's hook at upstream, and answers its id. A hook with the same address always gets
- * the secret again, because upstream does not show the present one. Safe to run twice.
+ * Creates or updates the repository's hook at upstream, and answers its id and path. A hook with the same address always
+ * gets the secret again, because upstream does not show the present one. Safe to run twice.
  * @throws UpstreamRefusedError when the token may not manage hooks (upstream then answers 404) or upstream refuses the
  *   hook; no error carries the secret
  */
-export async function ensureRepositoryHook(upstream: HookClient, hook: RepositoryHook): Promise<number> {
-  return (await placeRepositoryHook(upstream, hook)).id;
-}
-
-/** The same; answers also the hook's path. */
 export async function placeRepositoryHook(
   upstream: HookClient,
   hook: RepositoryHook,
