@@ -65,7 +65,6 @@ test("a reading is told once how a repository stands, and what it was told befor
   expect((await reading.now([1, 2])).get(1)?.revision).toBe("a");
   expect([...first.keys()]).toEqual([1]);
   expect(repositoryVersions.asked).toEqual([[1], [2]]);
-  expect(reading.knows([1, 2])).toBe(true);
 });
 
 test("a request that changes the mirror is told each time anew", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { objectOf, wholeOf } from "../../src/json.ts";
 import { createRepository } from "../../src/simulator/changes/repositories.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
@@ -184,10 +185,11 @@ test("a repository that moves again and again is asked for twice, and keeps that
 test("a repository that has moved is followed to its new place, told by id or by name, and to nothing else", async () => {
   await using world = await open();
   const { upstream } = world.ctx;
-  const { body } = (await upstream.get(`/repos/${world.first}`, { priority: "caller" })) as { body: { id: number } };
+  const shown = await upstream.get(`/repos/${world.first}`, { priority: "caller" });
+  const id = shown.kind === "ok" ? wholeOf(objectOf(shown.body).id) : null;
   const places: Record<string, string> = {
     "/repos/old/by-name": `/repos/${world.first}`,
-    "/repos/old/by-id": `/repositories/${body.id}`,
+    "/repos/old/by-id": `/repositories/${id}`,
     "/repos/old/elsewhere": "/users/old",
   };
   await addSelections(world.ctx, ["old/by-name", "old/by-id", "old/elsewhere"]);

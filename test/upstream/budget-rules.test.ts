@@ -100,7 +100,7 @@ test("the scripts of the budget keep to its rules", async () => {
               // Only all processes together bound the number of requests to an unknown bucket, so this model leaves
               // them out.
               const known = credentials.filter((name) => model.bucket(name, "core", now));
-              if (knmodel.length === 0) break;
+              if (known.length === 0) break;
               const { cost, share, preferred } = each;
               const request = { bucket: "core", cost, share, credentials: known, preferred, now };
               const pace = {

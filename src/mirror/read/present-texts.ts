@@ -10,7 +10,7 @@ interface WrittenRows {
   /** The keys of a document that hold such texts. Each has a column of its name, unless the document has it. */
   texts: readonly string[];
   /** Whether only the document has the second of them. */
-  isInDocument?: true;
+  isInDocument?: boolean;
 }
 
 const WRITTEN_ROWS = {
