@@ -151,7 +151,7 @@ const cases: Record<string, Case> = {
     path: () => `${repo}/issues?state=ajar`,
     status: 422,
     message: "Validation Failed",
-    docs: `${AT}/issues/issues#list-repository-issues`,
+    docs: "https://docs.github.com/v3/issues/#list-issues",
     errors: [{ value: "ajar", resource: "Issue", field: "state", code: "invalid" }],
   },
   "parameters that exclude each other": {
