@@ -50,6 +50,8 @@ export class Thread<Task, Done> {
    */
   async run(task: Task, given: readonly ArrayBuffer[] = []): Promise<Done> {
     using _turn = await this.#line.enter(null, this.#closed.signal);
+    // The thread may have been closed since the turn was given.
+    this.#closed.signal.throwIfAborted();
     const stop = new AbortController();
     const { signal } = stop;
     this.#stop = stop;
