@@ -284,8 +284,9 @@ test("with Redis down a limit ends a command's question, and says when to come b
     (_, response) => json(response, 429, secondary, { "retry-after": "20" }),
     { redis: "down", isCommand: true },
   );
-  await expect(world.upstream.get("/user", { priority: "caller" })).rejects.toMatchObject({ resetAt: at(20) });
-  expect(world.asked.length).toBeLessThanOrEqual(2);
+  for (let times = 0; times < 2; times++)
+    await expect(world.upstream.get("/user", { priority: "caller" })).rejects.toMatchObject({ resetAt: at(20) });
+  expect(world.asked).toHaveLength(1);
 });
 
 test("the report shows what is known, by fingerprint", async () => {

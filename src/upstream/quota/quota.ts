@@ -67,8 +67,9 @@ export class Quota {
   readonly #shared: SharedBudget;
   /** Whether what callers ask for is sent uncounted while Redis does not answer. */
   readonly #goesOn: boolean;
-  /** What upstream has rejected of the credentials, as a process remembers it that goes on without Redis. */
+  /** The credentials that upstream has rejected, and until when it limits others, for going on without Redis. */
   readonly #rejected = new Set<string>();
+  readonly #limitedUntil = new Map<string, number>();
   /** A prefix for the ids of this process's requests, so that no other process has the same ids. */
   readonly #process = randomUUID().slice(0, 8);
   #leases = 0;
@@ -137,11 +138,19 @@ export class Quota {
     }
     if (!(this.#goesOn && priority === "caller"))
       throw new QuotaUnknownError(bucket, new Date(now + RETRIES.withoutBudget.firstMs));
-    const usable = credentials.filter((one) => !this.#rejected.has(one));
+    const accepted = credentials.filter((one) => !this.#rejected.has(one));
+    const usable = accepted.filter((one) => this.#limitOf(one) <= now);
     const credential = usable.find((one) => preferred.includes(one)) ?? usable[0];
-    if (credential === undefined) return { retryAt: 0, by: "limit" };
+    if (credential === undefined) {
+      const retryAt = accepted.length > 0 ? Math.min(...accepted.map((one) => this.#limitOf(one))) : 0;
+      return { retryAt, by: "limit" };
+    }
     // The shared budget never leased this request, so only its answer's headers count there.
     return { granted: { credential, bucket, cost, id, counted: "unmetered", window: 0 }, sendAt: now };
+  }
+
+  #limitOf(credential: string): number {
+    return this.#limitedUntil.get(credential) ?? 0;
   }
 
   /** Writes are a second apart, so this one may have to wait. Meanwhile upstream may ask for silence. */
@@ -194,14 +203,19 @@ export class Quota {
       const spent = { ...seen, remaining: 0, resetAt: Math.max(seen.resetAt, now + 1_000) };
       const bucket = bucketName(headers) ?? lease.bucket;
       await this.#settle({ ...lease, bucket }, { refund: 0, answered: true, seen: spent });
-      if (retryAt === null) return new Date(spent.resetAt);
+      if (retryAt === null) return this.#limit(lease, spent.resetAt);
     }
     // Blocked before the lease is settled, so that as few requests as possible follow.
     const block = { until: retryAt, startedAt: startedAt.getTime(), now };
     const blockedUntil = await this.#shared.block(lease.credential, block);
     // A refusal without figures may come from a proxy, so it does not prove that upstream does not meter.
     if (limit.kind !== "primary" || !seen) await this.settle(lease, { headers: seen && headers, alsoSeen });
-    return new Date(blockedUntil ?? retryAt ?? now + RETRIES.throttled.firstMs);
+    return this.#limit(lease, blockedUntil ?? retryAt ?? now + RETRIES.throttled.firstMs);
+  }
+
+  #limit({ credential }: GrantedLease, until: number): Date {
+    this.#limitedUntil.set(credential, until);
+    return new Date(until);
   }
 
   /** Upstream does not accept the credential: it is left alone for five minutes. `why`: in words, for the status. */
