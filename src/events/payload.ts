@@ -1,5 +1,7 @@
+import { eq } from "drizzle-orm";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { deliveries } from "../schema.ts";
 import { Line } from "../work/line.ts";
 
 /** Payloads up to this size need no bound of their own: 64 targets with four repositories each make 64 MiB at most. */
@@ -77,6 +79,7 @@ export async function openPayload(
 }
 
 async function readLarge(db: Context["db"], deliveryId: string | null): Promise<Buffer | null> {
-  const [row] = await db.prepared<{ payload: Buffer }>(sql`select payload from deliveries where id = ${deliveryId}`);
+  if (deliveryId === null) return null;
+  const [row] = await db.select({ payload: deliveries.payload }).from(deliveries).where(eq(deliveries.id, deliveryId));
   return row?.payload ?? null;
 }

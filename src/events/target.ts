@@ -1,4 +1,4 @@
-import { and, eq, type InferSelectModel } from "drizzle-orm";
+import { and, eq, gt, type InferSelectModel, isNotNull } from "drizzle-orm";
 import type { Queries, Transaction } from "../../db/database.ts";
 import type { TargetContentType, TargetMadeBy, TargetScope, TokenOf } from "../../db/schema/states.ts";
 import { type SQL, sql } from "../../db/sql.ts";
@@ -289,11 +289,15 @@ export async function resealSecrets(ctx: Pick<Context, "db" | "config">): Promis
 
 const SECRETS_READ = 200;
 
-async function* sealedSecrets({ db }: Pick<Context, "db">): AsyncGenerator<{ id: string; secret: Buffer }> {
-  for (let last = "0"; ; ) {
-    const rows = await db.query<{ id: string; secret: Buffer }>(sql`select id::text, secret from targets
-      where secret is not null and id > ${last}::bigint order by id limit ${SECRETS_READ}`);
-    yield* rows;
+async function* sealedSecrets({ db }: Pick<Context, "db">): AsyncGenerator<{ id: number; secret: Buffer }> {
+  for (let last = 0; ; ) {
+    const rows = await db
+      .select({ id: targets.id, secret: targets.secret })
+      .from(targets)
+      .where(and(isNotNull(targets.secret), gt(targets.id, last)))
+      .orderBy(targets.id)
+      .limit(SECRETS_READ);
+    for (const { id, secret } of rows) if (secret) yield { id, secret };
     const end = rows.at(-1);
     if (!end || rows.length < SECRETS_READ) return;
     last = end.id;

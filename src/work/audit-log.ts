@@ -1,4 +1,5 @@
 import type { Queries } from "../../db/database.ts";
+import { auditLog } from "../../db/schema/callers.ts";
 import { escapeLike, sql } from "../../db/sql.ts";
 import { levelOf } from "../failure.ts";
 import type { Logger } from "../operations/log.ts";
@@ -75,11 +76,13 @@ async function enter(
   { actor, action, object = null, args = [], requestId = null }: Act,
   outcome: ActOutcome,
   { times, at, lastAt }: { times: number; at: Date; lastAt: Date | null } = { times: 1, at: clock.now(), lastAt: null },
-): Promise<string> {
-  const [row] = await db.query<{ id: string }>(sql`
-    insert into audit_log (at, last_at, times, actor_kind, actor, user_id, address, action, object, arguments, outcome, request_id)
-      values (${at}, ${lastAt}, ${times}, ${actor.kind}, ${actor.name ?? null}, ${actor.userId ?? null}, ${actor.address ?? null},
-        ${action}, ${object}, ${args}, ${outcome}, ${requestId}) returning id::text`);
+): Promise<number> {
+  const { kind: actorKind, name, userId, address } = actor;
+  const entry = { at, lastAt, times, action, object, arguments: [...args], outcome, requestId };
+  const [row] = await db
+    .insert(auditLog)
+    .values({ ...entry, actorKind, actor: name, userId, address })
+    .returning({ id: auditLog.id });
   if (!row) throw new Error("An entry of the audit log was made and has no id");
   return row.id;
 }

@@ -1,9 +1,10 @@
 import type { Database } from "../../../db/database.ts";
 import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { among, type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
+import { repositorySyncs } from "../../schema.ts";
 import { Gather } from "../../work/gather.ts";
 import { Kept, type Reading, type RepositoryVersion } from "../unchanged/unchanged.ts";
 
@@ -248,9 +249,7 @@ export async function findOldestConfirmation(db: Database, access: AccessScope):
 
 /** The confirmation of these repositories. Undefined: none of them is mirrored. */
 export async function findConfirmation(db: Database, ids: readonly number[]): Promise<Confirmation | undefined> {
-  return joinConfirmations(
-    await db.prepared<Confirmation>(sql`
-      select s.confirmed_at as "confirmedAt", s.parts_missing as missing from repository_syncs s
-        where s.repository_id = any(${ids}::bigint[])`),
-  );
+  const { repositoryId, confirmedAt, partsMissing: missing } = repositorySyncs;
+  const found = db.select({ confirmedAt, missing }).from(repositorySyncs).where(among(repositoryId, ids));
+  return joinConfirmations(await found.prepare().execute());
 }

@@ -1,12 +1,13 @@
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
+import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import { exceptionIn } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
-import { selections } from "../../schema.ts";
+import { repositories, repositorySyncs, selections } from "../../schema.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { findTokenOf, learnOwner, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
 import { pages } from "../../upstream/protocol/pagination.ts";
@@ -43,9 +44,11 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
 /** Of an exception: its repository is no longer named, and no longer mirrored. */
 async function stopMirroring(tx: Transaction, fullName: string): Promise<void> {
   await tx.delete(selections).where(eq(selections.pattern, fullName));
-  const rows = await tx.query<{ id: number }>(sql`
-    select r.id::float8 as id from repositories r join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
-      where folded(r.full_name) = ${fullName}`);
+  const rows = await tx
+    .select({ id: repositories.id })
+    .from(repositories)
+    .innerJoin(repositorySyncs, and(eq(repositorySyncs.repositoryId, repositories.id), IS_MIRRORED))
+    .where(sql`folded(${repositories.fullName}) = ${fullName}`);
   const ids = rows.map(({ id }) => id);
   await remove(tx, ids);
   tx.touch(ids);
