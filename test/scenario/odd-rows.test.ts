@@ -179,6 +179,25 @@ test("dates that Postgres does not know stop no copy, no sweep and no catch-up",
   expect((body as { created_at: string }[]).every(({ created_at }) => created_at === YEAR_ZERO)).toBe(true);
 });
 
+test("a row that shows a later time than its place in the list tells hides none that stand behind it", async () => {
+  let count = 0;
+  await using world = await openWorld({
+    fill: (simulator) => {
+      const { world: upstream } = simulator;
+      generateWorld(upstream, { seed: 8, repositories: 1, issues: 230, pulls: 0, people: 5, commentsPerIssue: 0 });
+      const issues = [...upstream.issues.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
+      const [first, last] = [issues[0], issues.at(-1)];
+      if (!first || !last) throw new Error("There is no issue");
+      count = issues.length;
+      const updated_at = new Date(last.updatedAt * 1_000).toISOString().replace(".000Z", "Z");
+      const match = "^GET [^?]*/issues\\?";
+      simulator.setFaults({ rows: [{ match, where: { number: first.number }, kind: "with", fields: { updated_at } }] });
+    },
+  });
+  await world.mirror(world.first);
+  expect(await world.ctx.db.count(sql`select from issues where id is not null`)).toBe(count);
+});
+
 test("an audit compares and repairs all rows but those that cannot be read, and takes none of these for deleted", async () => {
   await using world = await openWorld({
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 12, pulls: 2 }),

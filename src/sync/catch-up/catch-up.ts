@@ -24,6 +24,7 @@ import {
   BY_CHANGE,
   earlier,
   fetchAndStorePage,
+  isInOrder,
   knownUpTo,
   newestOf,
   newestPast,
@@ -234,8 +235,10 @@ async function catchUpList(
       remember: async (tx, stored) => {
         const column = sql.identifier(watermark);
         const known = atMost(sql`s.${column}`, stored.upstreamNow);
+        // Where rows are out of order, older ones may stand on the pages behind.
+        const read = isInOrder(stored) || stored.next === null ? newestPast(stored) : null;
         const [{ hasMoved } = { hasMoved: false }] = await tx.query<{ hasMoved: boolean }>(sql`
-          update repository_syncs s set ${column} = coalesce(greatest(${known}, ${knownUpTo(newestPast(stored), stored.asOf)}), s.${column})
+          update repository_syncs s set ${column} = coalesce(greatest(${known}, ${knownUpTo(read, stored.asOf)}), s.${column})
             from repository_syncs before where s.repository_id = ${repository.id} and before.repository_id = s.repository_id
             returning s.${column} is distinct from before.${column} as "hasMoved"`);
         // The address has the watermark in it, so the page is not asked for again.

@@ -83,6 +83,15 @@ export function newestPast({ rows, upstreamNow }: Pick<StoredPage, "rows" | "ups
   return newestOf({ rows: rows.filter(({ updatedAt }) => updatedAt && updatedAt <= upstreamNow) });
 }
 
+/**
+ * Whether the page's rows stand in the order of changes. Upstream may overlook the order that was asked for, or show a
+ * row with a change that came after it had its place. Then no time on the page says what stands behind it.
+ */
+export function isInOrder({ rows }: Pick<StoredPage, "rows">): boolean {
+  const times = rows.flatMap(({ updatedAt }) => updatedAt?.getTime() ?? []);
+  return times.every((time, at) => time >= (times[at - 1] ?? time));
+}
+
 /** A mirror asks its own upstream about contradictions, and normally has the answer within this time. */
 const DOUBTS_MS = 120_000;
 
@@ -306,6 +315,7 @@ function afterChanges(
   const asked = new URLSearchParams(path.slice(path.indexOf("?"))).get("since");
   const isNewer = (at: Date | null) => asked === null || at === null || at > new Date(asked);
   const resources = rows.filter(({ updatedAt }) => isNewer(updatedAt)).length;
+  if (!isInOrder({ rows })) return { resources, next };
   if (inWindows && pageOfPath(path) === null && pagesLeft !== null && pagesLeft > PAGES_A_WINDOW)
     return { resources, next: `${path}&page=${PAGES_A_WINDOW}` };
   const newest = newestOf({ rows });
