@@ -2,7 +2,8 @@ import { type JobsOptions, Queue } from "bullmq";
 import { isMistake, levelOf, reasonOf } from "../failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
-import { JOB_ATTEMPTS } from "../waits/retries.ts";
+import { waitAfterMs } from "../waits/backoff.ts";
+import { JOB_ATTEMPTS, RETRIES } from "../waits/retries.ts";
 import {
   BURST_SIZE,
   type BurstJob,
@@ -86,10 +87,18 @@ const OPTIONS: Readonly<Record<keyof Queues, JobsOptions>> = {
 };
 
 /** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */
-export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redis" | "log">): Queues {
+export function openQueues({
+  config,
+  redis,
+  log,
+  random,
+}: Pick<Stores, "config" | "redis" | "log" | "random">): Queues {
   const queues: Partial<Record<keyof Queues, Queue>> = {};
   const broken = new Map<keyof Queues, Queue>();
+  let soon: NodeJS.Timeout | undefined;
   const replaceBroken = () => {
+    redis.off("ready", replaceBroken);
+    clearTimeout(soon);
     const replaced = [...broken];
     broken.clear();
     for (const [key, queue] of replaced) {
@@ -110,11 +119,16 @@ export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redi
     queue.on("error", (error) =>
       log[levelOf(error, "debug")]({ queue: QUEUE_NAMES[key], err: error }, "A queue reports an error"),
     );
-    // A queue that loses its connection while it opens stays broken, since BullMQ keeps the rejected promise. So a new
-    // queue takes its place. All queues share the connection and break together, so one listener replaces them all.
+    // A queue that loses its connection while it opens, or gets no answer in time, stays broken, since BullMQ keeps the
+    // rejected promise. So a new queue takes its place. All queues share the connection and break together, so they are
+    // replaced together.
     queue.waitUntilReady().catch(() => {
       if (queue.closing) return;
-      if (broken.size === 0) redis.once("ready", replaceBroken);
+      if (broken.size === 0) {
+        redis.once("ready", replaceBroken);
+        const replaceConnected = () => (redis.status === "ready" ? replaceBroken() : undefined);
+        soon = setTimeout(replaceConnected, waitAfterMs(1, RETRIES.silentQueue, random)).unref();
+      }
       broken.set(key, queue);
     });
     queues[key] = queue;

@@ -114,6 +114,8 @@ export const RETRIES = {
 
   /** Connecting to Redis. A request that waits for it must soon learn that it is back. */
   redisConnection: { ...each(500), until: "Redis is back" },
+  /** Queues that Redis did not answer while they opened, although it was connected. */
+  silentQueue: { ...each(500), until: "Redis answers" },
   /** Redis, after it did not answer for the quota at upstream. */
   redisForBudget: { ...each(SECOND), until: "Redis is back" },
   /** Redis, after it did not answer for callers' quotas. */

@@ -20,7 +20,7 @@ function openAt(url: string) {
   return {
     redis,
     listeners: () => EVENTS.map((event) => redis.listenerCount(event)),
-    open: () => openQueues({ config, redis, log }),
+    open: () => openQueues({ config, redis, log, random: Math.random }),
   };
 }
 
@@ -39,6 +39,22 @@ test("queues whose first words were cut off are replaced when Redis is back, and
   await until("another queue is there", () => queues.deliveries !== deliveries);
   await Promise.all(Object.values(queues).map((queue) => queue.waitUntilReady()));
   expect(redis.listenerCount("ready")).toBe((before[0] ?? 0) + QUEUE_KEYS.length);
+  await queues.deliveries.add("apply", { deliveryId: "one" });
+  await closeQueues(queues);
+  expect(listeners()).toEqual(before);
+  redis.disconnect();
+});
+
+test("queues that Redis did not answer in time are replaced, though the connection stood all the while", async () => {
+  const { redis, listeners, open } = openAt(testRedis().url);
+  await until("Redis is there", () => redis.status === "ready");
+  const before = listeners();
+  const words = vi.spyOn(redis, "info").mockRejectedValue(new Error("Command timed out"));
+  const queues = open();
+  const { deliveries } = queues;
+  await Promise.all(Object.values(queues).map((queue) => expect(queue.waitUntilReady()).rejects.toThrow("timed out")));
+  words.mockRestore();
+  await until("another queue is there", () => queues.deliveries !== deliveries);
   await queues.deliveries.add("apply", { deliveryId: "one" });
   await closeQueues(queues);
   expect(listeners()).toEqual(before);

@@ -95,7 +95,7 @@ test("a script that Redis refuses is logged as an error, and an outage is not", 
 
   const config = testConfig({ database: NOWHERE.database, redis: testRedis(), upstream: NOWHERE.upstream });
   const redis = openRedis({ config, log }, "test");
-  const queues = openQueues({ config, redis, log });
+  const queues = openQueues({ config, redis, log, random: Math.random });
   await Promise.all(Object.values(queues).map((queue) => queue.waitUntilReady()));
   for (const error of [mistake, outage]) queues.deliveries.emit("error", error);
   expect(said).toEqual(wanted);
