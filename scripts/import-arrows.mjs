@@ -113,7 +113,7 @@ const ARROWS = {
     ...["src/receiver", "src/api", "src/health", "src/operator"],
   ],
   "src/cli": [
-    ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/mirror"],
+    ...["base", "src/stores.ts", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/mirror"],
     ...["src/inbox", "src/events", "src/sync", "src/api/call", "src/api/callers", "src/api/record", "src/health"],
   ],
   workers: [

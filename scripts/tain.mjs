@@ -7,14 +7,13 @@ import { readIfThere } from "./files.mjs";
 import { runInForeground } from "./foreground.mjs";
 import { lockHolder } from "./lock.mjs";
 import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
-import { lockHome, openHomeStores, start } from "./start.mjs";
 import { watchForStop } from "./stopping.mjs";
 
 /** @param {string[]} args */
 export async function tain(args) {
   // People who know `npm start` type `tain start`.
   if (args[0] === "start") args = ["up", ...args.slice(1)];
-  if (args[0] === "up" && !needsNoStores(args)) return await start(args.slice(1));
+  if (args[0] === "up" && !needsNoStores(args)) return await (await import("./start.mjs")).start(args.slice(1));
   readSettingsFile();
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
@@ -37,6 +36,8 @@ export async function tain(args) {
   // Mistyped commands are refused before any store is started.
   const misread = await run({ TAIN_PARSE_ONLY: "1" });
   if (misread !== 0) return misread;
+  // What starts stores is not loaded for the commands of a running instance.
+  const { lockHome, openHomeStores } = await import("./start.mjs");
   const lock = await lockHome(home, `tain ${args[0]}`);
   try {
     const stores = await openHomeStores(home, stopping.signal);

@@ -2,8 +2,6 @@ import type { Config } from "./config.ts";
 import { JobReads } from "./mirror/read/job-reads.ts";
 import { closeQueues, openQueues, type Queues } from "./queues/queues.ts";
 import { openStores, type StoreOptions, type Stores } from "./stores.ts";
-import { openUpstream } from "./upstream/client/client.ts";
-import { upstreamOfEdge } from "./upstream/client/upstream-of-edge.ts";
 import type { Upstream } from "./upstream/protocol/upstream.ts";
 
 /** The open resources that functions are passed. Each function names in its type the part that it uses. */
@@ -38,8 +36,20 @@ export async function openContext(
   resources: AsyncDisposableStack,
   options: StoreOptions,
 ): Promise<Context> {
+  // Loading holds the event loop, so it comes before answers of the stores are waited for.
+  const open = await loadUpstream(config, options);
   const local = await openLocal(config, resources, options);
-  const upstream = config.edgeOf === null ? openUpstream(local, { isCommand: options.isCommand }) : upstreamOfEdge();
+  const upstream = open(local);
   resources.defer(() => upstream.close());
   return { ...local, upstream };
+}
+
+/** Processes and commands that send upstream no requests do without the client's modules. */
+async function loadUpstream(
+  { edgeOf }: Pick<Config, "edgeOf">,
+  { isCommand }: Pick<StoreOptions, "isCommand">,
+): Promise<(local: Local) => Upstream> {
+  if (edgeOf !== null) return (await import("./upstream/client/upstream-of-edge.ts")).upstreamOfEdge;
+  const { openUpstream } = await import("./upstream/client/client.ts");
+  return (local) => openUpstream(local, { isCommand });
 }

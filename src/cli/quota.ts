@@ -1,11 +1,12 @@
 import { type Asked, askedLately } from "../api/callers/spared.ts";
 import { type Spender, spenders } from "../api/callers/spenders.ts";
+import { openStores } from "../stores.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
 import { type Command, type Given, listOf } from "./terminal/command.ts";
 import { LIMIT, readLimit } from "./terminal/listing.ts";
-import { openInstance } from "./terminal/open-instance.ts";
+import { openBy } from "./terminal/open-stores.ts";
 import { grouped, type Output, plain, spanOf, styled, tableLines } from "./terminal/output.ts";
 
 export const quota: Command = {
@@ -20,9 +21,9 @@ seconds.`,
   run: runQuota,
 };
 
-async function runQuota({ values, env, resources, within }: Given, output: Output): Promise<number> {
+async function runQuota({ values, env, resources }: Given, output: Output): Promise<number> {
   const limit = readLimit(values);
-  const { ctx } = await openInstance(env, resources, within);
+  const { ctx } = await openBy(openStores, env, resources);
   const [reports, history, spent, asked] = await Promise.all([
     quotaReport(ctx),
     quotaHistory(ctx),

@@ -1,5 +1,5 @@
 import { userInfo } from "node:os";
-import { beginsAsOurs } from "../api/callers/caller.ts";
+import { beginsAsOurs } from "../api/callers/our-tokens.ts";
 import type { AuditActor } from "../work/audit-log.ts";
 import type { Command, Within } from "./terminal/command.ts";
 

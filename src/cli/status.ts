@@ -1,12 +1,11 @@
-import { askReplicas } from "../api/call/replicas.ts";
-import type { Context } from "../context.ts";
+import { type Local, openLocal } from "../context.ts";
 import { forecast } from "../health/forecast.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
 import { quotaText } from "./quota.ts";
 import { type BackfillPace, loadPaces } from "./repositories/backfill-pace.ts";
 import type { Command, Given } from "./terminal/command.ts";
-import { openInstance } from "./terminal/open-instance.ts";
+import { openBy } from "./terminal/open-stores.ts";
 import { grouped, type Output, spanOf, styled, tableLines } from "./terminal/output.ts";
 
 export const status: Command = {
@@ -18,14 +17,17 @@ still lets each of our tokens do. Read from the stores, so it works with nothing
   run: runStatus,
 };
 
-async function runStatus({ env, resources, within }: Given, output: Output): Promise<number> {
-  const { ctx } = await openInstance(env, resources, within);
+async function runStatus({ env, resources }: Given, output: Output): Promise<number> {
+  const { ctx } = await openBy(openLocal, env, resources);
   const [report, paces] = await Promise.all([
     loadStatus(
       ctx,
       () => quotaReport(ctx),
       forecast,
-      () => askReplicas(ctx),
+      async () =>
+        ctx.config.databaseReplicaUrls.length > 0
+          ? await (await import("../api/call/replicas.ts")).askReplicas(ctx)
+          : [],
     ),
     loadPaces(ctx),
   ]);
@@ -48,7 +50,7 @@ function paceOf(
 function statusText(
   report: Status<QuotaReport>,
   paces: ReadonlyMap<string, BackfillPace>,
-  { clock }: Pick<Context, "clock">,
+  { clock }: Pick<Local, "clock">,
 ): string {
   const now = clock.now().getTime();
   const parts = [

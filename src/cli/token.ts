@@ -1,5 +1,5 @@
 import { sql } from "../../db/sql.ts";
-import { beginsAsOurs } from "../api/callers/caller.ts";
+import { beginsAsOurs } from "../api/callers/our-tokens.ts";
 import { PERMISSIONS, type Permission } from "../api/callers/permissions.ts";
 import {
   apiTokenId,

@@ -15,6 +15,7 @@ import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { appsRefused, areAppsForwarded, isAppsQuestion, isJwt, judged } from "./apps-questions.ts";
 import { type AsStranger, Logins } from "./logins.ts";
+import { beginsAsOurs, isOfOurForm } from "./our-tokens.ts";
 import { type ApiToken, accessIn, type Caller, type ForwardOwn, kindsOf, type User } from "./permissions.ts";
 import { type CallerQuota, classOfRights, type Payer, type Recognised } from "./quota.ts";
 import { UpstreamCallers } from "./upstream-callers.ts";
@@ -183,18 +184,6 @@ const ID_LENGTH = 12;
 /** The id of one of our tokens, by its hash. */
 export function idOfHash(hash: string): string {
   return hash.slice(0, ID_LENGTH);
-}
-
-/** The form of the tokens that `tain token create` makes. */
-const OUR_TOKEN = /^tain_[0-9A-Za-z]{40}$/;
-
-function isOfOurForm(text: string): boolean {
-  return OUR_TOKEN.test(text);
-}
-
-/** Whether the text begins as our tokens do. Such a text never goes to upstream, even where its form is wrong. */
-export function beginsAsOurs(text: string): boolean {
-  return text.startsWith("tain_");
 }
 
 const GITHUB = "https://api.github.com";

@@ -1,10 +1,7 @@
-import { schemaFit } from "../../../db/schema-fit.ts";
-import { UnfitStoreError } from "../../../db/unfit.ts";
-import { parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
-import { CommandError, type Within } from "./command.ts";
-import { completed, type Instance, readInstance } from "./instance.ts";
-import { START } from "./typed.ts";
+import type { Within } from "./command.ts";
+import { type Instance, readInstance } from "./instance.ts";
+import { openBy, openUncheckedBy } from "./open-stores.ts";
 
 /**
  * The open resources of a command: the stores that the environment names, and upstream. If the environment names no
@@ -23,17 +20,8 @@ export async function openInstance(
   resources: AsyncDisposableStack,
   within?: Within,
 ): Promise<OpenedInstance> {
-  const opened = await openUnchecked(env, resources, within);
   // In a worker, the schema was already checked.
-  if (within) return opened;
-  const { ctx } = opened;
-  const fit = await schemaFit(ctx.db);
-  if (fit instanceof UnfitStoreError) throw new CommandError(fit.message);
-  if (fit === "missing")
-    throw new CommandError(
-      `The database has not the schema of this Tain: \`${START}\` brings it, or \`node db/migrate.ts\``,
-    );
-  return opened;
+  return await opened(env, within, () => openBy(openContext, env, resources));
 }
 
 /** As `openInstance`, without a check of the stores. @throws CommandError if there is no instance yet; ConfigError */
@@ -42,18 +30,16 @@ export async function openUnchecked(
   resources: AsyncDisposableStack,
   within?: Within,
 ): Promise<OpenedInstance> {
+  return await opened(env, within, () => openUncheckedBy(openContext, env, resources));
+}
+
+async function opened(
+  env: NodeJS.ProcessEnv,
+  within: Within | undefined,
+  open: () => Promise<Pick<OpenedInstance, "ctx" | "instance">>,
+): Promise<OpenedInstance> {
   // A worker has the receivers' secret.
   if (within) return { ctx: within.ctx, instance: await readInstance(within.ctx.config), hasWebhookSecret: true };
-  const home = env.TAIN_HOME?.trim() || ".tain";
-  const instance = await readInstance({ home });
-  if (!instance && !env.UPSTREAM_URL) {
-    throw new CommandError(
-      `Tain has not run in ${home} yet: begin with \`${START}\`, or set UPSTREAM_URL and UPSTREAM_TOKEN`,
-    );
-  }
-  const config = parseConfig(completed(env, instance));
-  const ctx = await openContext(config, resources, { name: "command", isCommand: true }).catch((error: unknown) => {
-    throw error instanceof UnfitStoreError ? new CommandError(error.message) : error;
-  });
+  const { ctx, instance } = await open();
   return { ctx, instance, hasWebhookSecret: Boolean(env.WEBHOOK_SECRET || instance?.webhookSecret) };
 }
