@@ -5,7 +5,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { open, rename, rm, stat, writeFile } from "node:fs/promises";
-import { totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { codeOf, messageOf } from "./failure.mjs";
@@ -13,6 +12,7 @@ import { readIfThere } from "./files.mjs";
 import { freePort } from "./ports.mjs";
 import { identity, postgresVersion, preparePostgresBinaries } from "./postgres-binaries.mjs";
 import { DATABASE, initialise, isInitialised, lastLine, SUPERUSER } from "./postgres-cluster.mjs";
+import { postgresSettings } from "./postgres-settings.mjs";
 import { commandLineOf, hasEnded, recordOf, signal } from "./processes.mjs";
 import { unexpectedEnd } from "./store-server.mjs";
 import { Refusal, say } from "./voice.mjs";
@@ -24,12 +24,6 @@ import { Refusal, say } from "./voice.mjs";
 const START_TIMEOUT_MS = 120_000; // Recovery after a crash reads the log since the last checkpoint.
 const STOP_TIMEOUT_MS = 30_000;
 const LOCK_RETRY_MS = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
-
-/**
- * A throw-away cluster need not survive a crash, so it never waits for the disk. Benchmarks ask for `durable`, to
- * measure that wait.
- */
-const THROW_AWAY_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "1GB" };
 
 /**
  * Starts the Postgres of `state`, or adopts the one that runs there. `user` as from findPostgresUser.
@@ -55,34 +49,6 @@ export async function openPostgres({ state, user, throwAway = false, durable = !
   if (!(await isInitialised(cluster))) await initialise(cluster);
   await trimLog(cluster);
   return await start(cluster);
-}
-
-function durableSettings() {
-  const mb = buffersMb();
-  return {
-    shared_buffers: `${mb}MB`,
-    effective_cache_size: `${2 * mb}MB`,
-    max_wal_size: "2GB",
-    random_page_cost: "1.1",
-  };
-}
-
-/**
- * Postgres' manual advises a quarter of the machine's memory. The upper bound here holds a mirror of some millions of
- * issues. TAIN_POSTGRES_BUFFERS overrides it: some gigabytes cost most of a second of processor time at each start.
- */
-function buffersMb() {
-  const given = process.env.TAIN_POSTGRES_BUFFERS;
-  if (!given) return Math.round(Math.min(Math.max(memoryBytes() / 4, 128 * 2 ** 20), 8 * 2 ** 30) / 2 ** 20);
-  const [, mb] = /^([1-9]\d{1,6})MB$/.exec(given) ?? [];
-  if (!mb) throw new Refusal(`TAIN_POSTGRES_BUFFERS is ${given}; it can be a number of megabytes, such as 512MB`);
-  return Number(mb);
-}
-
-/** The memory for all processes together: a container may have less than its machine. */
-function memoryBytes() {
-  // Without a limit, Node.js answers 0 or more than the machine has, and Node 18 lacks the function.
-  return Math.min(totalmem(), process.constrainedMemory?.() || Number.POSITIVE_INFINITY);
 }
 
 /**
@@ -168,12 +134,11 @@ async function start(cluster) {
  * @param {number} port
  * @returns {Promise<{ child: ChildProcess, record: ProcessRecord } | { child?: never, said: string }>}
  */
-async function launch({ data, log, native, user, durable }, port) {
+async function launch({ data, log, native, user, throwAway, durable }, port) {
   const settings = {
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
-    max_connections: "200",
-    ...(durable ? durableSettings() : THROW_AWAY_SETTINGS),
+    ...postgresSettings({ throwAway, durable }),
   };
   const output = await open(log, "a", 0o600);
   const { size: before } = await output.stat();

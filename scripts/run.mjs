@@ -23,7 +23,7 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
 
 State is kept in TAIN_HOME (.tain). TAIN_REDIS_FROM=path|deb|docker|valkey allows one source of Redis only.
 TAIN_POSTGRES=15|16|17 takes that Postgres instead of our own: Debian's where it is installed, or npm's.
-TAIN_POSTGRES_BUFFERS=512MB is what Postgres keeps pages in, instead of a quarter of the machine's memory.
+TAIN_POSTGRES_BUFFERS=512MB is what Postgres keeps pages in, instead of 128MB.
 `;
 
 /**

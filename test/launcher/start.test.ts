@@ -45,6 +45,19 @@ test("start gives the app its stores on Node 26 and, asked to stop, ends the app
     // numbers.
   ).toEqual([{ database: "tain", lower: "éö", sorted: ["Z", "a", "é"] }]);
 
+  // It shares the machine, so it takes little of it: Postgres by itself would ask for a quarter.
+  const settings = await query(
+    app.DATABASE_URL,
+    "select name, setting, unit from pg_settings where name in ('io_method', 'autovacuum_max_workers', 'shared_buffers')",
+  );
+  const values = Object.fromEntries(
+    (settings as { name: string; setting: string }[]).map(({ name, setting }) => [name, setting]),
+  );
+  expect(values.autovacuum_max_workers).toBe("1");
+  // Postgres before 18 has no such setting, and reads pages in that way.
+  expect(values.io_method ?? "sync").toBe("sync");
+  expect(Number(values.shared_buffers)).toBeLessThanOrEqual((128 * 1024) / 8);
+
   const stores = await home.json("stores.json");
   expect(stores).toMatchObject({
     databaseUrl: app.DATABASE_URL,
