@@ -120,6 +120,8 @@ const ARROWS = {
     ...["base", "src/context.ts", "src/queues", "src/upstream"],
     ...["src/inbox", "src/events", "src/sync", "src/api/record", "src/health", "workers/commands.ts"],
   ],
+  // The three processes in one, for `tain up`, which it also does the work of.
+  "workers/one.ts": ["base", "src/context.ts", "src/web.ts", "src/cli", "workers"],
   // Operators ask for commands on the operator's page, and this worker runs them as a terminal does.
   "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],
   "src/cli/asked.ts": ["base", "src/context.ts", "src/queues", "src/cli"],

@@ -1,7 +1,7 @@
 import { type Clock, type Database, openDatabase } from "../db/database.ts";
 import { redisTooOld } from "../db/unfit.ts";
 import { type Config, ConfigError } from "./config.ts";
-import { type Logger, openLog } from "./operations/log.ts";
+import { type LineSink, type Logger, openLog } from "./operations/log.ts";
 import { Metrics } from "./operations/metrics.ts";
 import { openTracing } from "./operations/open-tracing.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
@@ -28,6 +28,10 @@ export interface StoreOptions {
   clock?: Clock;
   /** Whether the process may record traces. True for processes that answer requests or run jobs. */
   isTraced?: boolean;
+  /** Where the log goes, instead of standard output. */
+  logTo?: LineSink;
+  /** The metrics of the process, where another part of it has opened them: this part's pool is named after it. */
+  metrics?: Metrics;
   /** Whether only a centre runs such a process, as a worker or a scheduler. It is refused if EDGE_OF is set. */
   isCentral?: boolean;
   /** Whether an operator waits for the process, and so for what it asks upstream, also while Redis does not answer. */
@@ -48,11 +52,11 @@ const QUIT_MS = 1_000;
 export async function openStores(
   config: Config,
   resources: AsyncDisposableStack,
-  { name, clock = { now: () => new Date() }, isTraced = false, isCentral = false }: StoreOptions,
+  { name, clock = { now: () => new Date() }, isTraced = false, isCentral = false, logTo, metrics: given }: StoreOptions,
 ): Promise<Stores> {
   if (config.edgeOf !== null && isCentral)
     throw new ConfigError(`Cannot start:\n  EDGE_OF is set: the ${name} belongs to the centre, where it is not`);
-  const log = openLog(config, { name });
+  const log = openLog(config, { name }, logTo);
   const tracing = isTraced ? await openTracing({ config, log }, resources, { name }) : UNTRACED;
   const db = openDatabase(config.databaseUrl, {
     isPooled: config.databaseDirectUrl !== null,
@@ -62,8 +66,8 @@ export async function openStores(
     clock,
   });
   resources.defer(() => db.close());
-  const metrics = new Metrics();
-  metrics.watchPool("main", db);
+  const metrics = given ?? new Metrics();
+  metrics.watchPool(given ? name : "main", db);
   const redis = openRedis({ config, log }, name);
   resources.defer(async () => {
     if (redis.status === "ready") await quit(redis);

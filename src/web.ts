@@ -48,23 +48,29 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   };
 }
 
+/** Serves at HOST and PORT until `resources` close. Warns of settings that are not safe. */
+export async function serveWeb(ctx: Context, resources: AsyncDisposableStack): Promise<void> {
+  const { config, log } = ctx;
+  for (const warning of plainTextWarnings(config)) log.warn(warning);
+  if (config.encryptionKeys === null && config.edgeOf === null)
+    log.warn(
+      "ENCRYPTION_KEY is not set, so WEBHOOK_SECRET also encrypts targets' secrets: set it to a secret of its own, and then run `tain targets reseal`",
+    );
+  const web = openWeb(ctx);
+  resources.defer(() => web.close());
+  const address = await web.listen({ host: config.host, port: config.port });
+  log.info({ address }, "Listening");
+}
+
 if (import.meta.main) await runProcess(runWeb);
 
 async function runWeb(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "web", isTraced: true });
-  for (const warning of plainTextWarnings(config)) ctx.log.warn(warning);
-  if (config.encryptionKeys === null && config.edgeOf === null)
-    ctx.log.warn(
-      "ENCRYPTION_KEY is not set, so WEBHOOK_SECRET also encrypts targets' secrets: set it to a secret of its own, and then run `tain targets reseal`",
-    );
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
   ctx.metrics.observeProcess();
-  const web = openWeb(ctx);
-  resources.defer(() => web.close());
-  const address = await web.listen({ host: config.host, port: config.port });
-  ctx.log.info({ address }, "Listening");
+  await serveWeb(ctx, resources);
   await aborted(shutdown.signal);
 }

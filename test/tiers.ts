@@ -29,7 +29,7 @@ export const LONG = [
   "test/db/{replicas,roles}.test.ts",
   "test/documents/documents.test.ts",
   "test/events/{chain,chain-unread,feed-kills,found,found-parts,found-storm,hooks-api,killed-worker}.test.ts",
-  "test/launcher/{package,start}.test.ts",
+  "test/launcher/{instance,package,start}.test.ts",
   "test/matrix/{forwarded,holders,matrix}.test.ts",
   "test/receiver/{floods,redis-disk,redis-failover}.test.ts",
   "test/scenario/{agents-day,app,checks,checks-simulated,clock-put-right,edges,first-copy-of-parts,fleet,floor,give-way}.test.ts",

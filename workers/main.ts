@@ -1,5 +1,5 @@
 import { parseConfig } from "../src/config.ts";
-import { openContext } from "../src/context.ts";
+import { type Context, openContext } from "../src/context.ts";
 import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
@@ -38,6 +38,20 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
   });
 }
 
+/** Works until `stopping` aborts; `resources` wait for the jobs that run then. */
+export async function startWorkers(
+  ctx: Context,
+  stopping: AbortSignal,
+  resources: AsyncDisposableStack,
+): Promise<void> {
+  const jobs = openWorkerRedis(ctx, "worker");
+  resources.defer(() => jobs.disconnect());
+  openWorkers({ ...ctx, jobs, stopping }, resources);
+  ctx.log.info("Working");
+  // These two tasks run at the start, because REPOSITORIES or the inbox may have changed while no worker ran.
+  for (const task of ["dispatch", "select"] as const) await orLater(ctx, { task }, () => enqueueTask(ctx, task));
+}
+
 if (import.meta.main) await runProcess(runWorkers);
 
 async function runWorkers(): Promise<void> {
@@ -48,11 +62,6 @@ async function runWorkers(): Promise<void> {
   await guardSchema(ctx, shutdown, resources);
   ctx.metrics.observeProcess();
   await serveMetrics(ctx, resources);
-  const jobs = openWorkerRedis(ctx, "worker");
-  resources.defer(() => jobs.disconnect());
-  openWorkers({ ...ctx, jobs, stopping: shutdown.signal }, resources);
-  ctx.log.info("Working");
-  // These two tasks run at the start, because REPOSITORIES or the inbox may have changed while no worker ran.
-  for (const task of ["dispatch", "select"] as const) await orLater(ctx, { task }, () => enqueueTask(ctx, task));
+  await startWorkers(ctx, shutdown.signal, resources);
   await aborted(shutdown.signal);
 }

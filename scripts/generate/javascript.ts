@@ -18,6 +18,7 @@ const ENTRIES = [
   "src/web.ts",
   "workers/main.ts",
   "workers/scheduler.ts",
+  "workers/one.ts",
   "db/migrate.ts",
   "src/simulator/main.ts",
 ];

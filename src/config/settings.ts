@@ -36,6 +36,13 @@ export const SETTINGS = {
     about:
       "The port at which a worker or the scheduler shows its metrics (`/-/metrics`); each needs its own on one machine. Unset: none. A web process shows them at `PORT`.",
   },
+  processes: {
+    name: "PROCESSES",
+    read: oneOf("one", "separate"),
+    default: "one",
+    about:
+      "How `npm start` runs web, worker and scheduler: in `one` process, which takes least memory and shows all metrics at `PORT`, or `separate`, which uses several cores. The Procfile's are separate.",
+  },
   host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
   publicUrl: {
     name: "PUBLIC_URL",

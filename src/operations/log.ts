@@ -1,4 +1,5 @@
 import querystring from "node:querystring";
+import { isatty } from "node:tty";
 import { styleText } from "node:util";
 import pino from "pino";
 import { type Config, secretValues } from "../config.ts";
@@ -12,12 +13,12 @@ export interface LineSink {
 }
 
 /**
- * One JSON line per event, or a short readable line when standard output is a terminal.
+ * One JSON line per event, or a short readable line when it goes to a terminal.
  *
  * Every secret of the configuration is replaced wherever it appears in a line, also inside the message of a foreign
  * error. Keys whose names mean a secret are replaced whatever they hold.
  */
-export function openLog(config: Config, { name }: { name: string }, sink: LineSink = standardOutput()): Logger {
+export function openLog(config: Config, { name }: { name: string }, sink: LineSink = standardStream(1)): Logger {
   const secrets = secretTexts(config);
   return pino(
     {
@@ -61,9 +62,10 @@ function withoutSecrets(line: string, secrets: string[]): string {
   return line;
 }
 
-function standardOutput(): LineSink {
-  const out = pino.destination({ fd: 1, sync: true });
-  if (!process.stdout.isTTY) return out;
+/** Standard output (1) or standard error (2). */
+export function standardStream(fd: 1 | 2): LineSink {
+  const out = pino.destination({ fd, sync: true });
+  if (!isatty(fd)) return out;
   return { write: (line) => out.write(readable(line)) };
 }
 

@@ -8,7 +8,9 @@ process.on("SIGTERM", () => {
 });
 process.on("disconnect", () => process.exit(9));
 process.channel?.unref();
+const more = { count: process.env.COUNTED, flags: `[${process.execArgv}]` }[how ?? ""];
 // Last: its reader may ask for the stop at once.
-console.log(`started ${how}`);
+console.log(more === undefined ? `started ${how}` : `started ${how} ${more}`);
+if (how === "count") process.send?.({ COUNTED: String(Number(more) + 1) }, () => process.exit(3));
 if (how === "crash") process.exit(3);
 if (how === "refuse") process.exit(78);

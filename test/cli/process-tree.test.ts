@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
 import { ProcessTree, type TreeProgram } from "../../src/cli/up/process-tree.ts";
 import { until } from "../support/patience.ts";
@@ -49,6 +51,38 @@ test("a part that must not work with its database is not started again", async (
   expect(await tree.failed).toBe("The web has ended (exit code 78); what it said of the reason stands above");
   expect(said).toEqual([]);
   expect(lines).toEqual(["web: started refuse"]);
+});
+
+test("what a part sends over its channel is in its environment when it is started again", async () => {
+  const { tree, lines, start } = openTree();
+  start("instance", "count", { env: { ...process.env, COUNTED: "0" } });
+  await until("it has been started three times", async () => lines.length >= 3);
+  expect(lines.slice(0, 3)).toEqual([0, 1, 2].map((count) => `instance: started count ${count}`));
+  await tree.stop();
+});
+
+test("a part that is heard prints to our stdout, and is given flags for Node.js", async () => {
+  const program = `
+    import { ProcessTree } from ${JSON.stringify(new URL("../../src/cli/up/process-tree.ts", import.meta.url).href)};
+    const tree = new ProcessTree(() => {});
+    const part = { entry: new URL(${JSON.stringify(entry.href)}), env: process.env, stopWithinMs: 5_000, args: ["flags"] };
+    tree.start({ ...part, name: "heard", isHeard: true, nodeFlags: ["--max-semi-space-size=1"] });
+    tree.start({ ...part, name: "silent" });
+    process.on("SIGTERM", () => void tree.stop());
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const said = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const)
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      said[name] += text;
+    });
+  await until("both have started", async () => [said.stdout, said.stderr].every((text) => text.includes("started")));
+  child.kill("SIGTERM");
+  await once(child, "close");
+  expect(said.stdout).toBe("started flags [--max-semi-space-size=1]\nstopping\n");
+  expect(said.stderr).toBe("started flags []\nstopping\n");
 });
 
 test("parts stop one after the other, the last started first; one that does not listen is killed when its time is up", async () => {

@@ -46,7 +46,7 @@ test("every program of the package loads where npm puts it, and `tain` answers",
   await emit(join(root, "dist"));
   for (const name of ["scripts", "package.json"]) await cp(join(checkout, name), join(root, name), { recursive: true });
 
-  const programs = ["src/web.js", "workers/main.js", "workers/scheduler.js", "db/migrate.js"];
+  const programs = ["src/web.js", "workers/main.js", "workers/scheduler.js", "workers/one.js", "db/migrate.js"];
   const imports = programs.map((each) => `await import(${JSON.stringify(join(root, "dist", each))});`);
   await run(process.execPath, ["--input-type=module", "--eval", imports.join("\n")], { cwd: place });
 

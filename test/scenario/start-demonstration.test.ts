@@ -129,15 +129,38 @@ check("the three lines to try do what they promise, typed as they are", async ()
   expect(answers[2]).toMatchObject({ data: { viewer: { login: "octocat", repositories: { nodes: [{}, {}, {}] } } } });
 });
 
-check("a worker that is killed is started again, and what came meanwhile is applied", async () => {
-  const find = async () => [...(await family(run.pid))].find(([, args]) => args.includes("workers/main.ts"))?.[0];
+check("one port shows the metrics of all parts, each of them once", async () => {
+  const headers = { authorization: `Bearer ${instance.operatorToken}` };
+  const text = await (await fetch(`${instance.apiUrl}/-/metrics`, { headers })).text();
+  const samples = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const series = samples.map((line) => line.slice(0, line.lastIndexOf(" ")));
+  expect(series.filter((one, at) => series.indexOf(one) !== at)).toEqual([]);
+  const values = new Map(samples.map((line, at) => [series[at], Number(line.slice(line.lastIndexOf(" ")))]));
+  expect(values.get('tain_deliveries_settled_total{event="issues",outcome="applied"}')).toBeGreaterThan(0);
+  expect(values.get('tain_store_up{store="postgres"}')).toBe(1);
+  // Each part has its own connections, with the rights of its role.
+  for (const pool of ["web", "worker", "reads"])
+    expect(series).toContain(`tain_postgres_connections{pool="${pool}",state="idle"}`);
+  expect(series.filter((one) => one === "process_resident_memory_bytes")).toHaveLength(1);
+});
+
+check("the process that serves is started again when it is killed, and goes on with the same world", async () => {
+  const find = async () => [...(await family(run.pid))].find(([, args]) => args.includes("workers/one.ts"))?.[0];
   const before = await find();
   process.kill(before as number, "SIGKILL");
+  await run.said(/The instance has ended \(ended by SIGKILL\): starting it again/);
+  // A webhook that nobody takes is found by a check of deliveries, minutes later.
+  await until("it answers", async () => (await fetch(`${instance.apiUrl}/-/ready`).catch(() => null))?.ok === true);
   const [first] = instance.repositories;
-  const number = await createUpstream("While no worker ran", first as { owner: string; name: string });
-  await run.said(/The worker has ended \(ended by SIGKILL\): starting it again/);
-  await arrives(number, first as { owner: string; name: string });
+  await arrives(
+    await createUpstream("After the kill", first as { owner: string; name: string }),
+    first as { owner: string; name: string },
+  );
   expect(await find()).not.toBe(before);
+  // The world goes on, and so does its mirror: nothing was begun anew, and nobody is greeted twice.
+  expect((await get(`/repos/${first?.owner}/${first?.name}/issues?per_page=1`)).body).toHaveLength(1);
+  expect(await tain.instance()).toEqual(instance);
+  expect(run.stdout.match(/^Try:$/gm)).toHaveLength(1);
 });
 
 check("a second instance on the same port is refused with a sentence, and disturbs nothing", async () => {
@@ -152,9 +175,10 @@ check("a second instance on the same port is refused with a sentence, and distur
 
 check("asked to stop by Ctrl-C it ends in order, successfully, and leaves no process", async () => {
   const processes = await family(run.pid);
-  expect(
-    [...processes.values()].map((args) => /(simulator\/main|web|workers\/main|scheduler)\.ts/.exec(args)?.[1]).sort(),
-  ).toEqual(["scheduler", "simulator/main", "web", "workers/main"]);
+  expect([...processes.values()].map((args) => /(simulator\/main|workers\/one)\.ts/.exec(args)?.[1]).sort()).toEqual([
+    "simulator/main",
+    "workers/one",
+  ]);
   run.signal("SIGINT");
   const { code, stdout, stderr } = await run.exited;
   expect({ code, last: stdout.split("\n").at(-2) }).toEqual({ code: 0, last: "Stopping …" });
@@ -190,7 +214,7 @@ check(
 
 check("the end of the simulator ends everything, since its world cannot come back", async () => {
   const processes = await family(run.pid);
-  expect(processes.size).toBe(4);
+  expect(processes.size).toBe(2);
   const simulator = [...processes].find(([, args]) => args.includes("simulator/main.ts"))?.[0];
   process.kill(simulator as number, "SIGKILL");
   const { code, stderr } = await run.exited;

@@ -10,8 +10,8 @@ import { type Ended, family, isAlive, type Run, Tain } from "../cli/tain.ts";
 import { tain as tainHere } from "../cli/tain-on.ts";
 import { until } from "../support/patience.ts";
 
-// Outside of the demonstration Tain is told its upstream. Here the simulator is that upstream. Each test goes on where
-// the one before it stopped.
+// Outside of the demonstration Tain is told its upstream. Here the simulator is that upstream, and web, worker and
+// scheduler are processes of their own. Each test goes on where the one before it stopped.
 const TOKEN = "ghp_upstreamTokenOfTheTests";
 let simulator: Simulator;
 let names: string[];
@@ -24,7 +24,10 @@ beforeAll(async () => {
   const { repositories } = generateWorld(simulator.world, { seed: 5, repositories: 3, issues: 60 });
   names = repositories.map((repository) => simulator.world.fullName(repository));
   simulator.tokens.create({ token: TOKEN, login: "mirror-owner", repositories: "all" });
-  tain = await Tain.open({ UPSTREAM_URL: simulator.url, UPSTREAM_TOKEN: TOKEN, REPOSITORIES: names[0] ?? "" });
+  tain = await Tain.open({
+    ...{ UPSTREAM_URL: simulator.url, UPSTREAM_TOKEN: TOKEN, REPOSITORIES: names[0] ?? "" },
+    PROCESSES: "separate",
+  });
   run = tain.start(["up"]);
   await run.said(/Ctrl-C stops everything/);
 });
@@ -257,6 +260,15 @@ check("Ctrl-C ends the view of a backfill, not the backfill, and says so", async
     "the copy is complete",
     async () => (await tain.status()).repositories.find((each) => each.name === name())?.state === "live",
   );
+});
+
+check("a worker that is killed is started again, alone", async () => {
+  const find = async (file: string) => [...(await family(run.pid))].find(([, args]) => args.includes(file))?.[0];
+  const [worker, web] = [await find("workers/main.ts"), await find("src/web.ts")];
+  process.kill(worker as number, "SIGKILL");
+  await run.said(/The worker has ended \(ended by SIGKILL\): starting it again/);
+  await until("another worker runs", async () => ![undefined, worker].includes(await find("workers/main.ts")));
+  expect(await find("src/web.ts")).toBe(web);
 });
 
 check("after kill -9 of the parent its processes end by themselves", async () => {

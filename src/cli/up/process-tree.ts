@@ -12,6 +12,8 @@ export interface TreeProgram {
   name: string;
   entry: URL;
   args?: readonly string[];
+  /** Flags for Node.js itself. */
+  nodeFlags?: readonly string[];
   env: NodeJS.ProcessEnv;
   /** How long it may take to stop before it is killed. */
   stopWithinMs: number;
@@ -19,6 +21,8 @@ export interface TreeProgram {
   fatal?: string;
   /** Called with each line of its stdout, which otherwise goes to our stderr. */
   onLine?: (line: string) => void;
+  /** Set if its stdout is ours, since it prints what a person started us for. Its log goes to stderr by itself. */
+  isHeard?: true;
 }
 
 interface Running {
@@ -36,8 +40,16 @@ interface Ending {
   isFinal: boolean;
 }
 
-/** The share of SHUTDOWN_TIMEOUT that each program may take to stop. Together they are all of it. */
-export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
+/**
+ * The share of SHUTDOWN_TIMEOUT that each program may take to stop. Together they are all of it. `instance` is the
+ * scheduler, the worker and the web in one process.
+ */
+export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, instance: 0.9, simulator: 0.1 };
+
+/** The program's SHUTDOWN_TIMEOUT: it must give up, and log that, shortly before it would be killed. */
+export function stopLimit({ stopWithinMs }: Pick<TreeProgram, "stopWithinMs">): string {
+  return `${Math.max(100, stopWithinMs - 200)}ms`;
+}
 
 /** After this long, an end counts no more. */
 const ENDINGS_WITHIN_MS = 60_000;
@@ -46,6 +58,8 @@ const ENDINGS_WITHIN_MS = 60_000;
  * The programs that make up an instance. A program that ends by itself is started again, a little later each time. When
  * it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed`
  * resolves to a sentence about it.
+ *
+ * A program may send variables over its channel. Its environment has them whenever it is started again.
  *
  * Each program has a channel to this process. If this process dies, even by `kill -9`, the channel closes and the
  * program stops.
@@ -88,10 +102,15 @@ export class ProcessTree {
   }
 
   #spawn(program: TreeProgram, endings: number[]): void {
-    const child = spawn(process.execPath, [fileURLToPath(program.entry), ...(program.args ?? [])], {
-      env: program.env,
+    const { nodeFlags = [], args = [], env, isHeard } = program;
+    const child = spawn(process.execPath, [...nodeFlags, fileURLToPath(program.entry), ...args], {
+      env,
       // Our stdout is for our own messages, so the programs' logs go to stderr.
-      stdio: ["ignore", program.onLine ? "pipe" : 2, 2, "ipc"],
+      stdio: ["ignore", program.onLine ? "pipe" : isHeard ? 1 : 2, 2, "ipc"],
+    });
+    let again = program;
+    child.on("message", (settings: Record<string, string>) => {
+      again = { ...again, env: { ...again.env, ...settings } };
     });
     if (program.onLine && child.stdout) createInterface({ input: child.stdout }).on("line", program.onLine);
     const exited = once(child, "exit").then(
@@ -99,7 +118,7 @@ export class ProcessTree {
       (error: Error) => ({ how: `it cannot be run: ${error.message}`, isFinal: false }),
     );
     this.#running.set(program.name, { program, child, exited, endings });
-    void exited.then((ending) => this.#ended(program, endings, ending));
+    void exited.then((ending) => this.#ended(again, endings, ending));
   }
 
   async #ended(program: TreeProgram, before: number[], { how, isFinal }: Ending): Promise<void> {

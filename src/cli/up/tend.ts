@@ -3,7 +3,7 @@ import { writesAll } from "../../api/callers/permissions.ts";
 import { createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
-import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
+import { isMistake, rootReasonOf, wholeReasonOf } from "../../failure.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { fetchAndStoreViewer } from "../../sync/following/viewer.ts";
@@ -22,15 +22,7 @@ import { Keeper, type Tending } from "./keeper.ts";
  */
 export async function tend(ctx: Context, tending: Tending): Promise<void> {
   const { demonstration } = tending;
-  const { token, isAnswered } = await settleToken(ctx, tending);
-  if (demonstration) await addSelections(ctx, demonstration.repositories);
-  // If upstream is away, the scheduler resolves the selections later.
-  if (isAnswered) await askOrNote(tending, () => resolveSelections(ctx));
-
-  const keeper = new Keeper(ctx, tending, token);
-  await askOrNote(tending, () => keeper.look());
-  // The world changes only from now on, since webhooks are registered by now.
-  if (demonstration) await enliven(demonstration);
+  const keeper = await openKeeper(ctx, tending);
   const kept = keeper.keep();
 
   const { instance, webhookUrl } = keeper;
@@ -46,6 +38,36 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
     ctx.log.warn({ reason: rootReasonOf(error) }, "The progress of the copies cannot be shown");
   }
   await kept;
+}
+
+/**
+ * The same for a process that was started again: it has greeted already, and waits until the stores are there.
+ */
+export async function tendAgain(ctx: Context, tending: Tending): Promise<void> {
+  const keeper = await repeated(() => openKeeper(ctx, tending), {
+    policy: RETRIES.viewer,
+    signal: tending.signal,
+    random: ctx.random,
+    isPassing: (error) => !isMistake(error),
+    onWait: (error) =>
+      ctx.log.warn({ reason: rootReasonOf(error) }, "Webhooks and instance.json cannot be looked after yet"),
+  });
+  await keeper.keep();
+}
+
+/** The instance's token, selections, webhooks and file, as they have to be when it begins. */
+async function openKeeper(ctx: Context, tending: Tending): Promise<Keeper> {
+  const { demonstration } = tending;
+  const { token, isAnswered } = await settleToken(ctx, tending);
+  if (demonstration) await addSelections(ctx, demonstration.repositories);
+  // If upstream is away, the scheduler resolves the selections later.
+  if (isAnswered) await askOrNote(tending, () => resolveSelections(ctx));
+
+  const keeper = new Keeper(ctx, tending, token);
+  await askOrNote(tending, () => keeper.look());
+  // The world changes only from now on, since webhooks are registered by now.
+  if (demonstration) await enliven(demonstration);
+  return keeper;
 }
 
 /** Shows the progress of the backfills, and at their end what the mirror holds. */

@@ -13,8 +13,8 @@ import { ProcessTree, STOP_SHARES } from "./process-tree.ts";
 export const up: Command = {
   name: "up",
   about: `
-Runs the API with the webhook receiver, the workers and the scheduler, each as a process
-of its own, and mirrors what REPOSITORIES and \`tain add\` name at UPSTREAM_URL.
+Runs the API with the webhook receiver, the workers and the scheduler, in one process or
+each in its own (PROCESSES), and mirrors what REPOSITORIES and \`tain add\` name at UPSTREAM_URL.
 
 Without UPSTREAM_URL it demonstrates itself: a simulated upstream, with a few thousand
 issues and pull requests and about one change a second, is mirrored instead. Its world, and
@@ -59,9 +59,10 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
       ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * STOP_SHARES.simulator })
       : null;
     demonstrating?.catch(() => {}); // The error is reported where the promise is awaited.
-    // Loading the rest of the program takes as long as the simulator's start, so both happen at once.
-    const { serve } = await import("./serve.ts");
-    const serving = serve({ env: settled, demonstrating, tree, output, signal: stopping.signal });
+    // What serves with processes of their own is loaded only for that, since this process keeps its memory.
+    const start =
+      config.processes === "one" ? (await import("./serve-in-one.ts")).serveInOne : (await import("./serve.ts")).serve;
+    const serving = start({ env: settled, demonstrating, tree, output, signal: stopping.signal });
     serving.catch(() => {}); // The error is reported below, unless the stop comes first.
     isStuck = (await Promise.race([serving, late(stopping.signal)])) === "late";
   } catch (error) {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { lackingAt } from "../../src/cli/up/serve.ts";
+import { lackingAt } from "../../src/cli/up/ready.ts";
 
 test("who starts Tain is told why the API is not ready", async () => {
   let [status, body] = [200, ""];
