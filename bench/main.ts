@@ -8,12 +8,12 @@ import { profileSelf } from "./profile.ts";
 import { compareWalks } from "./walks.ts";
 
 /** Run only when they are asked for: they take their time, and have no reference. */
-const TRIALS = ["mixed"];
+const TRIALS = ["mixed", "start"];
 
 const USAGE = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDER] [--cpu-prof FOLDER] [--heap-prof FOLDER]
 
   ${names.join(" ")}
-  ${TRIALS.join(" ")}  (only when it is named)
+  ${TRIALS.join(" ")}  (only when they are named)
 
 --before FOLDER          compares this checkout's web process with that of another checkout instead;
                          with --only exchanges what they answer, not how fast,
