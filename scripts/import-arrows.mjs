@@ -103,7 +103,7 @@ const ARROWS = {
     ...["src/api/call", "src/api/dialect", "src/api/forward", "src/api/graphql"],
   ],
   "src/api/description": ["base", "src/http", "src/api/call", "src/api/dialect", "src/api/rest", "src/api/graphql"],
-  "src/health": ["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/sync"],
+  "src/health": ["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/inbox", "src/sync"],
   "src/operator": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
     ...["src/inbox", "src/events", "src/sync", "src/api/callers", "src/api/dialect", "src/health"],

@@ -3,11 +3,13 @@ import { parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
 import { watchFleet } from "./health/fleet.ts";
 import { forecast } from "./health/forecast.ts";
+import { HealthWatch } from "./health/health.ts";
 import { plainTextWarnings } from "./health/plain-text.ts";
 import { health } from "./health/routes.ts";
 import { BodyBudget } from "./http/body.ts";
 import { HttpServer, Router } from "./http/server.ts";
 import { runProcess } from "./operations/entry.ts";
+import { openHeartbeat } from "./operations/heartbeat.ts";
 import { guardSchema } from "./operations/schema-guard.ts";
 import { aborted, openShutdown } from "./operations/shutdown.ts";
 import { operatorPage } from "./operator/routes.ts";
@@ -27,10 +29,15 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   // An edge passes requests that it does not answer on to the centre: webhooks and the operator's page, too.
   const receiver = ctx.config.edgeOf === null ? openReceiver(ctx) : null;
   const { otherwise, failure, adapt } = api;
-  if (receiver) watchFleet(ctx, () => quotaReport(ctx));
+  const watch = new HealthWatch(ctx);
+  const life = receiver && openHeartbeat(ctx, "web");
+  if (receiver) {
+    watchFleet(ctx, () => quotaReport(ctx));
+    watch.begin();
+  }
   const routes = new Router([
-    ...(receiver ? [...receiver.routes, ...operatorPage(ctx, api)] : []),
-    ...health(ctx, { quota: () => quotaReport(ctx), forecast, replicas: api.replicas, otherwise }),
+    ...(receiver ? [...receiver.routes, ...operatorPage(ctx, { ...api, watch })] : []),
+    ...health(ctx, { quota: () => quotaReport(ctx), forecast, replicas: api.replicas, otherwise, watch }),
     ...api.routes,
   ]);
   const { log, config, tracing, clock } = ctx;
@@ -43,7 +50,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
       const closed = server.close();
       await api.stop();
       await closed;
-      await Promise.all([receiver?.close(), api.close()]);
+      await Promise.all([receiver?.close(), api.close(), watch.close(), life?.close()]);
     },
   };
 }

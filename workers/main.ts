@@ -2,6 +2,7 @@ import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
 import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
+import { openHeartbeat } from "../src/operations/heartbeat.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { aborted, openShutdown } from "../src/operations/shutdown.ts";
@@ -21,6 +22,8 @@ import type { WorkerContext } from "./worker.ts";
  * resume. Waiting jobs stay queued.
  */
 export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack): void {
+  // It ends after the running jobs.
+  resources.use(openHeartbeat(ctx, "worker"));
   const batches = new DeliveryBatches(ctx);
   const workers: { close(): Promise<void> }[] = [
     openInboxWorker(ctx),

@@ -5,6 +5,7 @@ import { wakeDue } from "../src/events/log.ts";
 import { pruneSent } from "../src/events/sent.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../src/inbox/prune.ts";
+import { forgetFailedRuns } from "../src/queues/failed.ts";
 import { MAINTENANCE_TASKS, type MaintenanceTask } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { scheduleAudits } from "../src/sync/audit/schedule.ts";
@@ -18,6 +19,7 @@ import { makeEvents, pruneFound } from "../src/sync/found/make.ts";
 import { checkDeliveries } from "../src/sync/hook-deliveries/missed.ts";
 import { markListsDue } from "../src/sync/lists/due.ts";
 import { dispatchMarks } from "../src/sync/marks/marks.ts";
+import { settleFailedJobs } from "../src/sync/problems/failed-jobs.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { markRefsDue } from "../src/sync/refs/due.ts";
 import { markResourceListsDue } from "../src/sync/resource-lists/due.ts";
@@ -38,7 +40,10 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
     ctx,
     QUEUE_NAMES.maintenance,
     { concurrency: MAINTENANCE_TASKS.length },
-    (job, signal) => maintain(ctx, job.name, signal),
+    async (job, signal) => {
+      await maintain(ctx, job.name, signal);
+      await forgetFailedRuns(ctx, "maintenance", job);
+    },
   );
 }
 
@@ -64,6 +69,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         pruneCursors(ctx, signal),
         pruneFound(ctx, signal),
         putTimesRight(ctx),
+        settleFailedJobs(ctx, signal),
       ]);
     case "select":
       return await allOf(ctx.log, task, [

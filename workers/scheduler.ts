@@ -2,6 +2,7 @@ import { parseConfig } from "../src/config.ts";
 import { type Local, openLocal } from "../src/context.ts";
 import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
+import { openHeartbeat } from "../src/operations/heartbeat.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { openShutdown } from "../src/operations/shutdown.ts";
 import { QueueUnavailableError } from "../src/queues/queues.ts";
@@ -28,6 +29,7 @@ async function runScheduler(): Promise<void> {
 
 /** Looks after the schedules until it is to stop. */
 export async function schedule(ctx: Local, stopping: AbortSignal): Promise<void> {
+  await using _life = openHeartbeat(ctx, "scheduler");
   while (!stopping.aborted) {
     try {
       const mended = await upsertSchedules(ctx);

@@ -57,6 +57,10 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "look into the inbox of webhooks, and apply deliveries again",
     load: async () => (await import("./deliveries/deliveries.ts")).deliveries,
   },
+  jobs: {
+    summary: "see jobs that failed for good, try them again, or forget them",
+    load: async () => (await import("./jobs/jobs.ts")).jobs,
+  },
   hooks: {
     summary: "register, list, check, rotate and remove the webhooks at upstream, or print a secret for one",
     load: async () => (await import("./hooks/hooks.ts")).hooks,
@@ -94,8 +98,14 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
   },
 };
 
+if (import.meta.main) process.stdout.on("error", endQuietly);
 // Set instead of calling exit, which would lose what was written to a pipe.
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2), process.env, process);
+
+/** The reader of our output has ended, as in `tain status | head`: what is left to print is for nobody. */
+function endQuietly(error: Error & { code?: string }): void {
+  if (error.code !== "EPIPE") throw error;
+}
 
 /** Runs a command as a person typed it, and answers its exit code. */
 export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, streams: OutputStreams): Promise<number> {

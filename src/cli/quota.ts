@@ -1,5 +1,6 @@
 import { type Asked, askedLately } from "../api/callers/spared.ts";
 import { type Spender, spenders } from "../api/callers/spenders.ts";
+import { isCopying } from "../health/status.ts";
 import { openStores } from "../stores.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";
@@ -21,6 +22,8 @@ seconds.`,
   run: runQuota,
 };
 
+const NO_QUOTA = "No answer of upstream's has told a quota yet.";
+
 async function runQuota({ values, env, resources }: Given, output: Output): Promise<number> {
   const limit = readLimit(values);
   const { ctx } = await openBy(openStores, env, resources);
@@ -30,10 +33,12 @@ async function runQuota({ values, env, resources }: Given, output: Output): Prom
     spenders(ctx, limit),
     askedLately(ctx, limit),
   ]);
-  const ahead = withOutlooks(reports, history ?? []);
+  // A first copy stops before the quota is spent, so its pace foretells nothing.
+  const ahead = withOutlooks(reports, (await isCopying(ctx)) ? [] : (history ?? []));
   output.document({ quota: ahead, spent, asked, history });
   const now = ctx.clock.now().getTime();
-  output.line(quotaText(ahead, now) || "No answer of upstream's has told a quota yet.");
+  const none = history === null ? "Redis does not answer, so what is left is not known." : NO_QUOTA;
+  output.line(quotaText(ahead, now) || none);
   output.line();
   output.line(spentText(spent));
   if (asked && asked.length > 0) {

@@ -6,7 +6,7 @@ import type { Command, Within } from "./terminal/command.ts";
 /** Commands that change nothing and give no secret away, and those that run before there is a database. */
 const UNRECORDED: ReadonlySet<string> = new Set([
   ...["status", "quota", "follow", "mcp", "doctor", "audit-log", "writes list", "token list"],
-  ...["deliveries list", "deliveries show", "hooks check", "hooks list"],
+  ...["deliveries list", "deliveries show", "jobs list", "hooks check", "hooks list"],
   ...["targets list", "targets check", "targets deliveries"],
   ...["sql", "export", "readers list"],
   ...["init", "up", "migrate", "app create"],

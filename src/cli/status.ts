@@ -1,24 +1,48 @@
 import { type Local, openLocal } from "../context.ts";
 import { forecast } from "../health/forecast.ts";
+import { type Health, loadHealth } from "../health/health.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
+import { VERSION } from "../version.ts";
 import { quotaText } from "./quota.ts";
 import { type BackfillPace, loadPaces } from "./repositories/backfill-pace.ts";
 import type { Command, Given } from "./terminal/command.ts";
-import { openBy } from "./terminal/open-stores.ts";
-import { grouped, type Output, spanOf, styled, tableLines } from "./terminal/output.ts";
+import { openUncheckedBy, requireSchema } from "./terminal/open-stores.ts";
+import { grouped, type Output, plain, spanOf, styled, tableLines } from "./terminal/output.ts";
 
 export const status: Command = {
   name: "status",
   about: `
-Shows each repository with its state, how far its first copy is and how long it will take,
+Says first whether all is well, or what is wrong, since when and what to do. Then it shows each
+repository with its state, how far its first copy is and how long it will take,
 when upstream last confirmed what is held, and what is wrong; the queues; and what upstream
 still lets each of our tokens do. Read from the stores, so it works with nothing else running.`,
   run: runStatus,
 };
 
 async function runStatus({ env, resources }: Given, output: Output): Promise<number> {
-  const { ctx } = await openBy(openLocal, env, resources);
+  const { ctx } = await openUncheckedBy(openLocal, env, resources);
+  const health = await loadHealth(ctx);
+  const told = await loadAll(ctx).catch((error: unknown) => {
+    // What is wrong is said even if nothing else can be.
+    output.document({ version: VERSION, upstream: ctx.config.upstreamUrl, health });
+    output.line(healthText(health));
+    throw error;
+  });
+  const { report, paces } = told;
+  output.document({
+    ...report,
+    health,
+    repositories: report.repositories.map((repository) => ({ ...repository, pace: paceOf(repository, paces) })),
+  });
+  output.line(statusText({ ...report, health }, paces, ctx));
+  return 0;
+}
+
+async function loadAll(
+  ctx: Local,
+): Promise<{ report: Status<QuotaReport>; paces: ReadonlyMap<string, BackfillPace> }> {
+  await requireSchema(ctx);
   const [report, paces] = await Promise.all([
     loadStatus(
       ctx,
@@ -31,12 +55,13 @@ async function runStatus({ env, resources }: Given, output: Output): Promise<num
     ),
     loadPaces(ctx),
   ]);
-  output.document({
-    ...report,
-    repositories: report.repositories.map((repository) => ({ ...repository, pace: paceOf(repository, paces) })),
-  });
-  output.line(statusText(report, paces, ctx));
-  return 0;
+  return { report, paces };
+}
+
+const HEALTH_COLOURS = { well: "green", warning: "yellow", problem: "red", unknown: "yellow" } as const;
+
+function healthText({ state, line }: Health): string {
+  return styled(HEALTH_COLOURS[state], plain(line));
 }
 
 function paceOf(
@@ -48,13 +73,14 @@ function paceOf(
 
 /** Pure but for colours. */
 function statusText(
-  report: Status<QuotaReport>,
+  report: Status<QuotaReport> & { health: Health },
   paces: ReadonlyMap<string, BackfillPace>,
   { clock }: Pick<Local, "clock">,
 ): string {
   const now = clock.now().getTime();
   const parts = [
     `Tain ${report.version}, mirroring ${report.upstream}`,
+    healthText(report.health),
     "",
     repositoriesText(report.repositories, paces),
     ...report.problems.map((problem) => styled("yellow", problem)),

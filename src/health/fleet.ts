@@ -3,6 +3,7 @@ import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
+import { readLives } from "../operations/heartbeat.ts";
 import { queueCounts } from "../queues/counts.ts";
 import { problems, repositorySyncs } from "../schema.ts";
 import type { QuotaReport } from "../upstream/quota/report.ts";
@@ -200,14 +201,19 @@ function secondsSince(at: Date | null, now: Date): number {
   return at === null ? 0 : Math.max(0, (now.getTime() - at.getTime()) / 1_000);
 }
 
-/** The metrics about queues in Redis. */
-function queueFigures(ctx: Pick<FleetContext, "metrics" | "queues" | "redis">): Figures {
+/** The metrics about queues and processes, which Redis knows. */
+function queueFigures(ctx: Pick<FleetContext, "config" | "clock" | "metrics" | "queues" | "redis">): Figures {
   const jobs = ctx.metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
+  const processes = ctx.metrics.gauge("tain_processes", "Processes that live, by what they are for.", ["role"]);
   const read = async () => {
+    for (const { role, living } of await readLives(ctx)) processes.set({ role }, living);
     for (const [queue, counts] of Object.entries(await queueCounts(ctx)))
       for (const [state, count] of Object.entries(counts)) jobs.set({ queue, state }, count);
   };
-  return { reset: () => jobs.reset(), read };
+  const reset = () => {
+    for (const each of [jobs, processes]) each.reset();
+  };
+  return { reset, read };
 }
 
 /** The metrics about each credential's quota. */

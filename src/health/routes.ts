@@ -1,7 +1,10 @@
 import type { ReplicaState } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
+import { levelOf, reasonOf } from "../failure.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/server.ts";
+import { VERSION } from "../version.ts";
+import type { Health, HealthWatch } from "./health.ts";
 import { metricsRoute } from "./metrics.ts";
 import { isOperator } from "./operator.ts";
 import { findLacking, type Lacking } from "./readiness.ts";
@@ -18,10 +21,14 @@ interface HealthParts<Quota> {
   replicas: () => ReplicaState[];
   /** Answers a request for an unknown path. */
   otherwise: Handler;
+  watch: Pick<HealthWatch, "health" | "refusal">;
 }
 
 /** The probes, the status and the metrics. */
-export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwise }: HealthParts<Quota>): Route[] {
+export function health<Quota>(
+  ctx: Watched,
+  { quota, forecast, replicas, otherwise, watch }: HealthParts<Quota>,
+): Route[] {
   const tell = teller(ctx);
   const status: Route = {
     method: "GET",
@@ -29,7 +36,17 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
     handle: async (exchange, at) => {
       // The status names private repositories, so anybody but the operator gets a 404.
       if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, at);
-      return told(200, await loadStatus(ctx, quota, forecast, replicas));
+      const health = await watch.health();
+      try {
+        return told(200, { ...(await loadStatus(ctx, quota, forecast, replicas)), health });
+      } catch (error) {
+        return told(503, {
+          version: VERSION,
+          upstream: ctx.config.upstreamUrl,
+          health,
+          message: whyNoStatus(ctx, error, health),
+        });
+      }
     },
   };
   return [
@@ -38,7 +55,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
       method: "GET",
       path: "/-/ready",
       handle: async (exchange) => {
-        const found = await findLacking(ctx);
+        const found = await findLacking(ctx, watch.refusal);
         tell(found);
         // Only the operator is shown the reasons, because they name hosts, ports and roles.
         const isTold = isOperator(exchange, ctx.config.operatorToken);
@@ -54,6 +71,13 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
     ...(ctx.config.edgeOf === null ? [status] : []),
     metricsRoute(ctx, otherwise),
   ];
+}
+
+/** In words. @throws the failure that no trouble explains */
+function whyNoStatus({ log }: Pick<Watched, "log">, error: unknown, { state, line }: Health): string {
+  if (state !== "problem") throw error;
+  log[levelOf(error, "warn")]({ reason: reasonOf(error) }, "The status cannot be told");
+  return `The status cannot be told. ${line}`;
 }
 
 /** Logs why the process is not ready, whenever the reasons have changed. */

@@ -106,6 +106,13 @@ export async function loadStatus<Quota>(
   };
 }
 
+/** Whether a first copy is under way. */
+export async function isCopying({ db }: Pick<Context, "db">): Promise<boolean> {
+  return (
+    (await db.count(sql`select from repository_syncs where state = 'backfilling' and problem is null limit 1`)) > 0
+  );
+}
+
 /** The queues' counts. Null: unknown, and the log says why. The status is useful without them. */
 async function countQueues(
   ctx: Pick<Context, "queues" | "redis" | "log">,

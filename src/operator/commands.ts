@@ -21,6 +21,8 @@ const OFFERED: Readonly<Record<string, { flags?: readonly string[]; values?: rea
   "hooks register": {},
   "hooks remove": {},
   "hooks rotate": {},
+  "jobs clear": { flags: ["all"] },
+  "jobs retry": { flags: ["all"] },
   "targets add": { flags: ["form", "rewrite-urls"], values: ["for", "events"] },
   "targets enable": {},
   "targets remove": {},

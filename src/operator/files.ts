@@ -22,6 +22,7 @@ const FILES = [
   "doctor.js",
   "dom.js",
   "fleet.js",
+  "health.js",
   "hooks.js",
   "plot.js",
   "queues.js",

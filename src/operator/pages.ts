@@ -44,6 +44,7 @@ export function shell({ word, upstream }: { word: string; upstream: string }): R
   <p id="live" class="live muted">Loading …</p>
   <form method="post" action="/-/session/end"><input type="hidden" name="word" value="${escapedHtml(word)}"><button class="quiet">Sign out</button></form>
 </header>
+<section id="health" class="health" role="status" aria-label="Whether all is well"></section>
 <nav class="tabs" aria-label="Views"><ul id="tabs"></ul></nav>
 <main id="main" tabindex="-1"><noscript><p>This page needs JavaScript. <code>tain status</code> shows the same in a terminal.</p></noscript></main>
 <div id="said" class="said" role="status" aria-live="polite"></div>`,

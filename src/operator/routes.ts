@@ -3,7 +3,7 @@ import { ApiFault } from "../api/dialect/fault.ts";
 import { isSameSecret } from "../config/same-secret.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
-import { findLacking } from "../health/readiness.ts";
+import type { Health, HealthWatch } from "../health/health.ts";
 import { HttpError } from "../http/errors.ts";
 import { JSON_TYPE, json, type Reply } from "../http/reply.ts";
 import type { Exchange, Handler, Route } from "../http/server.ts";
@@ -27,6 +27,7 @@ interface Door {
   sessions: Sessions;
   operatorToken: string;
   logins: Pick<Logins, "operators">;
+  watch: Pick<HealthWatch, "health">;
 }
 
 /** A handler for an operator who is signed in. */
@@ -37,9 +38,9 @@ type SignedHandler = (
 ) => Promise<Reply>;
 
 /** The routes of the operator's page at `/-/`, and of the data for its scripts. */
-export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Route[] {
+export function operatorPage(ctx: Context, { logins, watch }: Pick<Door, "logins" | "watch">): Route[] {
   const { operatorToken } = ctx.config;
-  const door = operatorToken && { ctx, sessions: new Sessions(ctx, operatorToken), operatorToken, logins };
+  const door = operatorToken && { ctx, sessions: new Sessions(ctx, operatorToken), operatorToken, logins, watch };
   const get = (path: string, handle: Handler): Route => ({ method: "GET", path, handle });
   const post = (path: string, handle: Handler): Route => ({ method: "POST", path, handle });
   const asOperator = (handle: SignedHandler): Handler => (door ? behind(door, handle) : async () => notSignedIn());
@@ -51,7 +52,7 @@ export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Ro
     post("/-/session/end", async (exchange) => (door ? await signOut(door, exchange) : seeOther("/-/"))),
     get(
       "/-/operator/:view",
-      asOperator((exchange, _signed, { view = "" }) => viewReply(ctx, exchange, view)),
+      asOperator((exchange, _signed, { view = "" }) => viewReply({ ctx, watch }, exchange, view)),
     ),
     post(
       "/-/operator/commands",
@@ -74,14 +75,15 @@ export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Ro
 }
 
 /** Refuses everybody but a signed-in operator. */
-function behind({ ctx, sessions }: Door, handle: SignedHandler): Handler {
+function behind({ ctx, sessions, watch }: Door, handle: SignedHandler): Handler {
   return async (exchange, { params }) => {
     const session = await sessions.find(exchange);
     if (!session) return notSignedIn();
     try {
       return await handle(exchange, { session, sessions }, params);
     } catch (error) {
-      return await failed(ctx, error);
+      if (error instanceof HttpError) return messageReply(error.status, error.message);
+      return failed(ctx, error, await watch.health());
     }
   };
 }
@@ -147,10 +149,15 @@ function sessionName({ nonce }: Pick<Session, "nonce">): string {
 }
 
 /** @throws HttpError when there is no such view */
-async function viewReply(ctx: Context, { search, headers }: Exchange, view: string): Promise<Reply> {
+async function viewReply(
+  { ctx, watch }: Pick<Door, "ctx" | "watch">,
+  { search, headers }: Exchange,
+  view: string,
+): Promise<Reply> {
   const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
   if (!load) throw new HttpError(404, "There is no such view");
-  const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
+  const [shown, health] = await Promise.all([load(ctx, new URLSearchParams(search)), watch.health()]);
+  const body = JSON.stringify({ ...shown, health });
   return withTag(fileTagOf(body), headers["if-none-match"], {
     status: 200,
     headers: { ...GUARDS, "Content-Type": JSON_TYPE, "Cache-Control": "private, no-cache", Vary: VARIES },
@@ -183,12 +190,13 @@ function messageReply(status: number, message: string): Reply {
 }
 
 /** Answers a failed view or action with the reason, which the operator may see. */
-async function failed(ctx: Context, error: unknown): Promise<Reply> {
-  if (error instanceof HttpError) return messageReply(error.status, error.message);
-  const missing = await findLacking(ctx);
+function failed(ctx: Context, error: unknown, health: Health): Reply {
   ctx.log.warn({ reason: reasonOf(error) }, "The operator's page cannot be answered");
-  if (missing.length === 0) return messageReply(500, `That failed: ${reasonOf(error)}. The log of web says more`);
-  return messageReply(503, missing.map(({ what, reason }) => `${what}: ${reason}`).join("; "));
+  const [status, message] =
+    health.state === "problem"
+      ? [503, "This cannot be told at the moment"]
+      : [500, `That failed: ${reasonOf(error)}. The log of web says more`];
+  return json(status, { message, health }, { ...GUARDS, "Cache-Control": "no-store" });
 }
 
 function seeOther(location: string, headers: Record<string, string> = {}): Reply {

@@ -4,9 +4,12 @@ import type { Context } from "../context.ts";
 import { findListedTargets } from "../events/listed-targets.ts";
 import { listSent } from "../events/sent.ts";
 import { forecast } from "../health/forecast.ts";
-import { loadStatus } from "../health/status.ts";
+import { isCopying, loadStatus } from "../health/status.ts";
 import { HttpError } from "../http/errors.ts";
 import { countTroubled, type DeliveryFilter, listDeliveriesShown } from "../inbox/deliveries.ts";
+import { queueCounts } from "../queues/counts.ts";
+import { listFailedJobs } from "../queues/failed.ts";
+import { QueueUnavailableError } from "../queues/queues.ts";
 import { listAudits } from "../sync/audit/list.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { withOutlooks } from "../upstream/quota/outlook.ts";
@@ -17,6 +20,7 @@ const LISTED_UNASKED = 50;
 const MOST_LISTED = 500;
 const AUDITS = 200;
 const SPENDERS = 60;
+const FAILED_JOBS = 50;
 /** A delivery that has waited longer than this is shown as overdue. `tain doctor` warns later. */
 const SHOWN_OVERDUE_MS = 60_000;
 
@@ -39,11 +43,25 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
     };
   },
   async quota(ctx) {
-    const [quota, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spenders(ctx, SPENDERS)]);
-    return { quota: withOutlooks(quota, history ?? []), history, spent };
+    const [quota, history, spent, copies] = await Promise.all([
+      quotaReport(ctx),
+      quotaHistory(ctx),
+      spenders(ctx, SPENDERS),
+      isCopying(ctx),
+    ]);
+    // A first copy stops before the quota is spent, so its pace foretells nothing.
+    return { quota: withOutlooks(quota, copies ? [] : (history ?? [])), history, spent, isCopying: copies };
   },
   async deliveries(ctx, asked) {
     return { deliveries: await listDeliveriesShown(ctx, filterOf(asked)) };
+  },
+  async queues(ctx) {
+    // Null: Redis does not answer, so nothing is known of them.
+    const [queues, failed] = await Promise.all([
+      queueCounts(ctx).catch(whileAway),
+      listFailedJobs(ctx, FAILED_JOBS).catch(whileAway),
+    ]);
+    return { queues, failed };
   },
   async hooks(ctx) {
     return { hooks: await hooksAsTheyStand(ctx), publicUrl: ctx.config.publicUrl };
@@ -64,6 +82,11 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
     return { tokens: await listApiTokens(ctx) };
   },
 };
+
+function whileAway(error: unknown): null {
+  if (error instanceof QueueUnavailableError) return null;
+  throw error;
+}
 
 /** @throws HttpError for an unknown status */
 function filterOf(asked: URLSearchParams): DeliveryFilter {

@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { levelOf } from "../failure.ts";
 import { TooManyPiecesError } from "../http/body.ts";
 import { HttpError } from "../http/errors.ts";
 import { json, type Reply } from "../http/reply.ts";
@@ -7,6 +8,7 @@ import { acceptDelivery, InboxUnavailableError, openDispatch, openInboxWriter } 
 import { RedisDisk } from "../inbox/redis-disk.ts";
 import type { Logger } from "../operations/log.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
+import { putNote } from "../operations/notes.ts";
 import { Outage } from "../operations/outage.ts";
 import { CommonSecret, MAX_PAYLOAD_BYTES, readEnvelope, requireOf, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
@@ -103,12 +105,15 @@ const RETRY_AFTER = { "Retry-After": "30" };
 class Refusals {
   readonly #log: Context["log"];
   readonly #refused: RefusalLog;
+  readonly #noted: RefusalNote;
   readonly #postgres: Outage;
   readonly #stores: Outage;
 
-  constructor({ log }: Pick<Context, "log">) {
+  constructor(ctx: Receiving) {
+    const { log } = ctx;
     this.#log = log;
     this.#refused = new RefusalLog(log);
+    this.#noted = new RefusalNote(ctx);
     this.#postgres = new Outage(log, "warn", {
       begins: "Postgres cannot take deliveries; they wait in Redis",
       ends: "Postgres takes deliveries again",
@@ -126,9 +131,11 @@ class Refusals {
     else this.#postgres.met();
   }
 
-  reply(error: unknown, { address }: Exchange): Reply {
+  reply(error: unknown, { address, headers }: Exchange): Reply {
     if (error instanceof DeliveryFault) {
       this.#refused.note(address, error);
+      // What names no event is hardly a hook's.
+      if (headers["x-github-event"] !== undefined) this.#noted.note(address, error);
       return json(error.status, { message: error.message }, error.status === 503 ? RETRY_AFTER : {});
     }
     if (error instanceof InboxUnavailableError) {
@@ -138,6 +145,30 @@ class Refusals {
     }
     this.#log.error({ err: error }, "The receiver failed");
     return json(500, { message: "The delivery was not taken because of a fault of ours: send it again later" });
+  }
+}
+
+/** After this time without another refusal, the status tells of none. */
+const REFUSAL_NOTED_MS = 10 * 60_000;
+const NOTE_PACE_MS = 5_000;
+
+/** Notes in Redis that hooks are refused, and why, for the status. At most one note every five seconds. */
+class RefusalNote {
+  readonly #ctx: Receiving;
+  /** By the monotonic clock. */
+  #quietUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(ctx: Receiving) {
+    this.#ctx = ctx;
+  }
+
+  note(address: string, { message }: DeliveryFault): void {
+    if (performance.now() < this.#quietUntil) return;
+    this.#quietUntil = performance.now() + NOTE_PACE_MS;
+    const reason = `${message} (from ${address})`;
+    putNote(this.#ctx, "webhooks", { reason, keptMs: REFUSAL_NOTED_MS }).catch((error: unknown) =>
+      this.#ctx.log[levelOf(error, "debug")]({ err: error }, "A refusal could not be noted"),
+    );
   }
 }
 

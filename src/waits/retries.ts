@@ -70,6 +70,8 @@ export const RETRIES = {
   job: { firstMs: SECOND, longestMs: MINUTE, until: "the queue's attempts are used up" },
   /** A delivery in Redis that Postgres does not take: it must reach Postgres soon after that is back. */
   inboxJob: { firstMs: SECOND, longestMs: 16 * SECOND, until: "Postgres takes it" },
+  /** A delivery in Redis whose job failed for good: nothing else asks for it. */
+  failedDelivery: { firstMs: MINUTE, longestMs: HOUR, until: "Postgres has it" },
   /** A job while Postgres is away. It costs no attempt. */
   jobWithoutPostgres: { ...each(2 * SECOND), until: "Postgres is back" },
   /** A job while upstream accepts no token. Nothing is wrong with the job: the operator has to replace the token. */

@@ -41,7 +41,14 @@ test("an outlook is of one window, and says when it will be spent", () => {
   const resetAt = 100 * minute;
   const report = {
     ...{ credential: "one", name: "token one", sharedWith: [], bucket: "core", limit: 5_000, remaining: 1_000 },
-    ...{ resetAt: new Date(resetAt), copying: null, blockedUntil: null, rejectedUntil: null, problem: null },
+    ...{
+      resetAt: new Date(resetAt),
+      copying: null,
+      blockedUntil: null,
+      rejectedUntil: null,
+      rejectedSince: null,
+      problem: null,
+    },
   };
   const outlook = (...samples: [at: number, remaining: number, resetAt?: number][]) =>
     withOutlooks(

@@ -9,7 +9,7 @@ const rows = readPage("docs/operations.md")
   .flatMap((table) => table.split("\n").slice(2))
   .map((row) => row.split(" | "));
 const checksOf = (row: string[]) => [...(row[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
-const tests = ["doctor", "app"].map((name) => readPage(`test/cli/${name}.test.ts`)).join("\n");
+const tests = ["cli/doctor", "cli/app", "operator/health"].map((name) => readPage(`test/${name}.test.ts`)).join("\n");
 
 test("each line of the page has checks of the doctor's, or says that there is none", () => {
   expect(rows.length).toBeGreaterThan(30);

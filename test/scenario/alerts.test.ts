@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { sql } from "../../db/sql.ts";
+import { openHeartbeat } from "../../src/operations/heartbeat.ts";
 import { renameUser } from "../../src/simulator/changes/users.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
@@ -39,6 +40,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
   let stores: OwnStores;
   let world: TestWorld;
   let prometheus: Prometheus;
+  let scheduler: ReturnType<typeof openHeartbeat>;
   let repositoryId: number;
   let asked = 0;
   const ended: string[] = [];
@@ -50,6 +52,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 4, repositories: 1, issues: 12, pulls: 3 }),
     });
     world.ctx.metrics.observeProcess();
+    scheduler = openHeartbeat(world.ctx, "scheduler");
     await world.mirror(world.first);
     await world.listen(world.first);
     const [owner = "", name = ""] = world.first.split("/");
@@ -58,6 +61,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
   }, LONG_TEST_MS);
   afterAll(async () => {
     await prometheus?.[Symbol.asyncDispose]();
+    await scheduler?.close();
     await world?.[Symbol.asyncDispose]();
     await stores?.[Symbol.asyncDispose]();
     printFigures("alerts", { known: [...alerts.matchAll(/alert: /g)].length, ended: ended.length });
@@ -109,6 +113,12 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
   const plays: Record<string, Play> = {
     TainQuotaEndsEarly: {
       beside: () => Promise.all(Array.from({ length: 10 }, askUpstream)),
+    },
+    TainProcessDown: {
+      play: () => scheduler.close(),
+      end: async () => {
+        scheduler = openHeartbeat(world.ctx, "scheduler");
+      },
     },
     TainErrors: {
       play: () => db(sql`alter table issues rename to issues_of_before`),

@@ -9,7 +9,7 @@ function token(left: number, { inS = 3_600, perWindow = 450, bucket = "core", re
   return {
     ...{ name: "token one", sharedWith: [], problem: null },
     ...{ credential: "one", bucket, limit: 500, remaining: left, resetAt: at(inS), blockedUntil: null },
-    ...{ copying: { left, perWindow }, rejectedUntil: rejected ? at(300) : null },
+    ...{ copying: { left, perWindow }, rejectedUntil: rejected ? at(300) : null, rejectedSince: null },
   };
 }
 

@@ -307,6 +307,7 @@ test("the report shows what is known, by fingerprint", async () => {
       copying: { left: 3_821, perWindow: 4_500 },
       blockedUntil: null,
       rejectedUntil: null,
+      rejectedSince: null,
     },
     ...["graphql", "search"].map((bucket) => ({
       ...said,
@@ -317,6 +318,7 @@ test("the report shows what is known, by fingerprint", async () => {
       copying: null,
       blockedUntil: null,
       rejectedUntil: null,
+      rejectedSince: null,
     })),
   ]);
 });

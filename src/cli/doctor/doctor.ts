@@ -1,11 +1,12 @@
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
+import { type Health, loadHealth } from "../../health/health.ts";
+import { moment } from "../../health/troubles.ts";
 import { queueCounts } from "../../queues/counts.ts";
 import { QUEUE_NAMES } from "../../queues/queues.ts";
 import type { Command, Given } from "../terminal/command.ts";
 import { openUnchecked } from "../terminal/open-instance.ts";
 import { counted, type Output, styled } from "../terminal/output.ts";
-import { START } from "../terminal/typed.ts";
 import { type Finding, okFinding, problem, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
 import { examinePostgres } from "./postgres.ts";
@@ -50,8 +51,10 @@ async function runDoctor({ env, resources, within }: Given, output: Output): Pro
   }
   add(await examineSettings({ config: ctx.config, db: hasMirror ? ctx.db : null }));
   if (redis.every(({ level }) => level !== "problem")) {
+    const health = await loadHealth(ctx);
     add(await examineQueues(ctx));
-    add(await examineProcesses(ctx));
+    add(seenOnlyBy(health));
+    add(await examineProcesses(ctx, health));
   }
 
   const count = (level: Finding["level"]) => findings.filter((finding) => finding.level === level).length;
@@ -75,24 +78,35 @@ async function examineQueues(ctx: Context): Promise<Finding[]> {
   const failed = Object.entries(await queueCounts(ctx)).filter(([, counts]) => counts.failed > 0);
   return failed.map(([name, { failed: count }]) => {
     const says = `${counted(count, "job")} of the queue ${name} failed for good`;
-    const todo = "The log has the reason, by `A job failed for good`; docs/operations.md says what to do";
+    const todo = "`tain jobs list` says why; `tain jobs retry` tries again, `tain jobs clear` forgets";
     return name === QUEUE_NAMES.inbox ? problem("job-failed", says, todo) : warning("job-failed", says, todo);
   });
 }
 
-/** Workers, schedules, and the web process at the public address. */
-async function examineProcesses({ queues, config }: Context): Promise<Finding[]> {
-  const { length } = await queues.deliveries.getWorkers();
-  const todo = `Start one: \`${START}\`, or the Procfile's`;
-  return [
-    length > 0
-      ? okFinding("processes", `${counted(length, "worker is", "workers are")} running`)
-      : warning("worker", "No worker is running: nothing is copied or applied", `${todo} worker`),
-    (await queues.maintenance.getJobSchedulersCount()) > 0
-      ? okFinding("processes", "The schedules stand in Redis")
-      : warning("scheduler", "No scheduler has run since Redis was empty: nothing is asked for", `${todo} scheduler`),
-    ...(config.publicUrl === null ? [] : [await webFinding(config.publicUrl)]),
-  ];
+/** What the line of health tells and no other examination finds. */
+function seenOnlyBy({ troubles }: Health): Finding[] {
+  return troubles.flatMap(({ name, says, since, todo }) =>
+    name === "webhook-refused" || name === "drift" ? [warning(name, withSince(says, since), todo)] : [],
+  );
+}
+
+/** The processes, and the web process at the public address. */
+async function examineProcesses({ config }: Context, { troubles, processes }: Health): Promise<Finding[]> {
+  const findings = troubles.flatMap(({ name, says, since, todo }) =>
+    name === "worker" || name === "scheduler" || name === "web" || name === "silent"
+      ? [warning(name, withSince(says, since), todo)]
+      : [],
+  );
+  const living = (processes ?? []).flatMap(({ role, living: count }) =>
+    count > 0
+      ? [okFinding("processes", `${counted(count, `${role} process is`, `${role} processes are`)} running`)]
+      : [],
+  );
+  return [...findings, ...living, ...(config.publicUrl === null ? [] : [await webFinding(config.publicUrl)])];
+}
+
+function withSince(says: string, since: string | null): string {
+  return since === null ? says : `${says}, since ${moment(new Date(since))}`;
 }
 
 async function webFinding(publicUrl: string): Promise<Finding> {

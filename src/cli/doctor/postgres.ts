@@ -3,6 +3,8 @@ import { sql } from "../../../db/sql.ts";
 import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
+import { WRITE_REFUSALS } from "../../health/readiness.ts";
+import { findWriteRefusal, type WriteRefusal } from "../../health/write-probe.ts";
 import { VERSION } from "../../version.ts";
 import { clockFinding, type Finding, Findings, okFinding, problem, unfit } from "./finding.ts";
 
@@ -40,7 +42,13 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
     if (!facts) throw new Error("Postgres answered without a row");
     const aheadMs = facts.now.getTime() - (askedAt + clock.now().getTime()) / 2;
     const fit = await schemaFit(db, limits);
-    return [...postgresFindings(facts), schemaFinding(fit), clockFinding("Postgres", aheadMs)];
+    const refused = facts.isStandby ? null : await findWriteRefusal({ db });
+    return [
+      ...postgresFindings(facts),
+      ...(refused ? [writeFinding(refused)] : []),
+      schemaFinding(fit),
+      clockFinding("Postgres", aheadMs),
+    ];
   } catch (error) {
     const todo = "See that DATABASE_URL is right and the server runs";
     return [problem("postgres-away", `Postgres cannot be used: ${rootReasonOf(error)}`, todo)];
@@ -74,6 +82,14 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
       "Raise max_connections, or lower DATABASE_CONNECTIONS; each process opens up to that many",
     );
   return found.all;
+}
+
+function writeFinding({ check, reason }: WriteRefusal): Finding {
+  const todo =
+    check === "postgres-full"
+      ? "Free space on its disk, or give it more: nothing is copied or applied meanwhile"
+      : "Set default_transaction_read_only to off, or point DATABASE_URL to the primary";
+  return problem(check, `Postgres answers, but ${WRITE_REFUSALS[check]}: ${reason}`, todo);
 }
 
 function schemaFinding(fit: SchemaFit): Finding {

@@ -2,6 +2,7 @@ import { redisTooOld } from "../../../db/unfit.ts";
 import { parseRedisAddress } from "../../config/redis-address.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
+import { findFullRedis } from "../../health/readiness.ts";
 import { diskKnowledge, type RedisFacts, redisFacts } from "../../inbox/redis-disk.ts";
 import { redisSetting, serverOf } from "../../operations/redis.ts";
 import { refusalOf } from "../../operations/redis-refusal.ts";
@@ -19,7 +20,12 @@ export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "cloc
     const aheadMs = seconds * 1_000 + microseconds / 1_000 - (askedAt + clock.now().getTime()) / 2;
     const texts = [await redis.info("server"), await redis.info("memory"), await redis.info("persistence")];
     const settings = { save: await redisSetting(redis, "save"), fsync: await redisSetting(redis, "appendfsync") };
-    return [...redisFindings(redisFacts(texts.join("\n")), settings), clockFinding("Redis", aheadMs)];
+    const full = await findFullRedis(redis, ctx.config);
+    return [
+      ...redisFindings(redisFacts(texts.join("\n")), settings),
+      ...(full === null ? [] : [problem("redis-full", `Redis answers, but ${full}`, "Give it more memory or disk")]),
+      clockFinding("Redis", aheadMs),
+    ];
   } catch (error) {
     return [
       problem(

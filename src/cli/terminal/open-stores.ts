@@ -20,13 +20,18 @@ export async function openBy<Ctx extends Stores>(
   resources: AsyncDisposableStack,
 ): Promise<{ ctx: Ctx; instance: Instance | null }> {
   const opened = await openUncheckedBy(open, env, resources);
-  const fit = await schemaFit(opened.ctx.db);
+  await requireSchema(opened.ctx);
+  return opened;
+}
+
+/** @throws CommandError when the database has another schema than this Tain's; the database's error */
+export async function requireSchema({ db }: Pick<Stores, "db">): Promise<void> {
+  const fit = await schemaFit(db);
   if (fit instanceof UnfitStoreError) throw new CommandError(fit.message);
   if (fit === "missing")
     throw new CommandError(
       `The database has not the schema of this Tain: \`${START}\` brings it, or \`node db/migrate.ts\``,
     );
-  return opened;
 }
 
 /** As `openBy`, without a check of the stores. @throws CommandError if there is no instance yet; ConfigError */

@@ -2,7 +2,16 @@
 import { learnClock } from "./words.js";
 
 /** The server's answer was no answer. The message is for a person. */
-export class AskError extends Error {}
+export class AskError extends Error {
+  /**
+   * @param {string} message
+   * @param {import("./health.js").Health | null} [health] as the server told it
+   */
+  constructor(message, health = null) {
+    super(message);
+    this.health = health;
+  }
+}
 
 /** @type {Map<string, { tag: string, body: any }>} */
 const known = new Map();
@@ -66,6 +75,6 @@ async function send(path, options) {
 /** @param {Response} response */
 async function bodyOf(response) {
   const body = await response.json().catch(() => null);
-  if (!response.ok) throw new AskError(body?.message ?? `The web process answers ${response.status}`);
+  if (!response.ok) throw new AskError(body?.message ?? `The web process answers ${response.status}`, body?.health);
   return body;
 }

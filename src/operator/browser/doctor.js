@@ -15,7 +15,7 @@ export function create() {
   const table = new Table({
     caption: "What was found, the worst first",
     keyOf: (/** @type {Finding} */ { part, says }) => `${part} ${says}`,
-    empty: "Nothing has been examined yet.",
+    empty: "Nothing was found.",
     columns: [
       { title: "Part", cell: ({ part }) => h("span", { class: "name" }, part), sort: ({ part }) => part },
       {
@@ -27,6 +27,7 @@ export function create() {
       { title: "What to do", isWide: true, cell: ({ todo }) => todo && inWords(todo) },
     ],
   });
+  table.show([], "Nothing has been examined yet.");
   const examine = async (/** @type {EventTarget | null} */ pressed) => {
     const told = await run(
       { command: "doctor" },

@@ -20,10 +20,16 @@ export function create() {
   const wanted = { text: "", state: "" };
   /** @type {Repository[]} */
   let all = [];
+  let isTold = false;
   const table = new Table(TABLE);
   const filter = (/** @type {Partial<typeof wanted>} */ to) => {
     Object.assign(wanted, to);
-    table.show(all.filter((row) => isWanted(row, wanted)));
+    const none = all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : NONE;
+    if (isTold)
+      table.show(
+        all.filter((row) => isWanted(row, wanted)),
+        none,
+      );
   };
   const copies = copiesUnderWay();
   const figures = h("dl", { class: "figures" });
@@ -43,7 +49,7 @@ export function create() {
     /** @param {any} data */
     show(data) {
       all = data.repositories;
-      table.none.textContent = all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : NONE;
+      isTold = true;
       copies.hidden = all.every((each) => each.state !== "backfilling");
       fill(figures, ...summary(data));
       problems.hidden = data.problems.length === 0;
@@ -312,7 +318,11 @@ function summary({ repositories, deliveries, queues, quota, forecast }) {
     figure(
       "Upstream's quota",
       core.length === 0 ? "unknown" : grouped(sum("remaining")),
-      core.length === 0 ? "no answer has told it yet" : `of ${grouped(sum("limit"))} an hour are left`,
+      queues === null
+        ? "Redis does not answer"
+        : core.length === 0
+          ? "no answer has told it yet"
+          : `of ${grouped(sum("limit"))} an hour are left`,
       false,
       "#quota",
     ),

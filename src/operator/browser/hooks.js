@@ -21,8 +21,8 @@ class HooksView {
   constructor() {
     /** What checks found, by repository. It is as old as this page. @type {Map<string, Finding[]>} */
     this.found = new Map();
-    /** @type {Omit<Hook, "findings">[]} */
-    this.hooks = [];
+    /** Null: not told yet. @type {Omit<Hook, "findings">[] | null} */
+    this.hooks = null;
     this.search = "";
     /** @type {Table<any>} */
     this.table = new Table({
@@ -59,6 +59,7 @@ class HooksView {
   }
 
   #showFound() {
+    if (this.hooks === null) return;
     // The App's own webhook is no repository's: a check tells of it.
     const app = this.found.has(APP) ? [{ ...UNKNOWN, repository: APP }] : [];
     this.table.show(

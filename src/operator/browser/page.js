@@ -5,6 +5,7 @@ import * as deliveries from "./deliveries.js";
 import * as doctor from "./doctor.js";
 import { fill, h } from "./dom.js";
 import * as fleet from "./fleet.js";
+import { showHealth } from "./health.js";
 import * as hooks from "./hooks.js";
 import * as queues from "./queues.js";
 import * as quota from "./quota.js";
@@ -93,6 +94,7 @@ async function turn() {
   try {
     const data = await load(asked?.[0] ?? "fleet", asked?.[1] ?? {});
     if (own !== turns) return;
+    showHealth(data.health);
     if (asked && data !== last) view?.show(data);
     last = data;
     if ((data.repositories ?? data.hooks ?? []).length > MANY) waitMs = SELDOM_MS;
@@ -100,6 +102,7 @@ async function turn() {
   } catch (error) {
     if (own !== turns) return;
     if (!(error instanceof AskError)) throw error;
+    if (error.health) showHealth(error.health);
     tell(false, error.message);
     waitMs = SELDOM_MS;
   }

@@ -1,7 +1,8 @@
 // What waits for the workers.
-import { fill, h } from "./dom.js";
+import { button, run } from "./commands.js";
+import { h } from "./dom.js";
 import { Table } from "./table.js";
-import { grouped } from "./words.js";
+import { grouped, moment } from "./words.js";
 
 /** @type {Record<string, string>} */
 const MEANS = {
@@ -16,7 +17,7 @@ const MEANS = {
   commands: "What operators ask for on this page",
 };
 
-export function create() {
+export function create(/** @type {{ refresh: () => void }} */ page) {
   /** @type {Table<any>} */
   const table = new Table({
     caption: "The queues and how many jobs each holds",
@@ -36,17 +37,88 @@ export function create() {
       })),
     ],
   });
-  const note = h("p", { class: "muted" });
+  const failed = failedJobs(page);
   return {
-    element: h("div", {}, h("h1", { tabindex: "-1" }, "Queues"), note, table.element),
-    asked: () => /** @type {const} */ (["fleet", {}]),
+    element: h("div", {}, h("h1", { tabindex: "-1" }, "Queues"), table.element, failed.element),
+    asked: () => /** @type {const} */ (["queues", {}]),
     /** @param {any} data */
-    show({ queues }) {
-      fill(
-        note,
-        "A job that failed for good says why in the worker's log. What it stood for is found again by the scheduler, a sweep or an audit.",
-      );
-      table.show(Object.entries(queues ?? {}).map(([name, counts]) => ({ name, ...counts })));
+    show(data) {
+      table.show(Object.entries(data.queues ?? {}).map(([name, counts]) => ({ name, ...counts })));
+      failed.show(data.failed);
     },
   };
+}
+
+/** @param {{ refresh: () => void }} page */
+function failedJobs(page) {
+  /** @type {Table<any>} */
+  const table = new Table({
+    caption: "The newest jobs that failed for good",
+    keyOf: (/** @type {any} */ { id }) => id,
+    empty: "No job has failed.",
+    columns: [
+      ...COLUMNS,
+      { title: "What can be done", isActions: true, cell: (row, outcome) => actions(row, outcome, page) },
+    ],
+  });
+  const outcome = h("div", { class: "outcome", role: "status" });
+  const all = button("Try all again", async (event) => {
+    await run({ command: "jobs retry", flags: ["all"] }, { button: event.currentTarget, outcome });
+    page.refresh();
+  });
+  const bar = h("div", { class: "end", hidden: true }, all, outcome);
+  return {
+    element: h(
+      "section",
+      {},
+      h("h2", {}, "Jobs that failed"),
+      h(
+        "p",
+        { class: "muted" },
+        "Most go by themselves within a minute once their work is done: the scheduler, a sweep or an audit finds it again.",
+      ),
+      table.element,
+      bar,
+    ),
+    /** @param {any[] | null} jobs */
+    show(jobs) {
+      table.show(
+        jobs ?? [],
+        jobs === null ? "Redis cannot be reached, so it is not known whether jobs failed." : undefined,
+      );
+      bar.hidden = (jobs ?? []).length === 0;
+    },
+  };
+}
+
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  { title: "Job", cell: ({ id }) => h("code", { class: "name" }, id), sort: ({ id }) => id },
+  {
+    title: "Of",
+    cell: ({ name, about }) => [name, ...Object.entries(about).map(([field, value]) => `${field} ${value}`)].join(", "),
+    sort: ({ name }) => name,
+  },
+  { title: "Failed", cell: ({ failedAt }) => moment(failedAt), sort: ({ failedAt }) => -Date.parse(failedAt) },
+  { title: "Attempts", isFigure: true, cell: ({ attempts }) => grouped(attempts), sort: ({ attempts }) => attempts },
+  { title: "Reason", isWide: true, cell: ({ reason }) => h("span", { class: "trouble" }, reason) },
+];
+
+/** @param {any} row @param {HTMLElement} outcome @param {{ refresh: () => void }} page */
+function actions({ id, queue }, outcome, page) {
+  const doing = (/** @type {string} */ text, /** @type {string} */ command) =>
+    button(
+      text,
+      async (event) => {
+        await run({ command, words: [id] }, { button: event.currentTarget, outcome });
+        page.refresh();
+      },
+      { label: `${text}: ${id}` },
+    );
+  return h(
+    "span",
+    { class: "buttons" },
+    queue !== "commands" && doing("Try again", "jobs retry"),
+    doing("Forget", "jobs clear"),
+  );
 }

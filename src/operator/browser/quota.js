@@ -45,7 +45,7 @@ export function create() {
     ),
     asked: () => /** @type {const} */ (["quota", {}]),
     /** @param {any} data */
-    show({ quota, history, spent }) {
+    show({ quota, history, spent, isCopying }) {
       const problems = new Map(
         quota.flatMap((/** @type {any} */ { name, problem }) => (problem === null ? [] : [[name, problem]])),
       );
@@ -66,8 +66,12 @@ export function create() {
         plots,
         ...known
           .slice(0, MOST_PLOTS)
-          .map((/** @type {any} */ one, /** @type {number} */ at) => card(one, history ?? [], at)),
-        known.length === 0 && h("p", { class: "empty" }, "No answer of upstream's has told a quota yet."),
+          .map((/** @type {any} */ one, /** @type {number} */ at) =>
+            card(one, history ?? [], { index: at, isCopying }),
+          ),
+        known.length === 0 &&
+          history !== null &&
+          h("p", { class: "empty" }, "No answer of upstream's has told a quota yet."),
       );
       const rows = spent ?? [];
       const most = Math.max(1, ...rows.map((/** @type {any} */ { cost }) => cost));
@@ -103,9 +107,9 @@ const COLUMNS = [
 /**
  * @param {any} one
  * @param {any[]} history
- * @param {number} index
+ * @param {{ index: number, isCopying: boolean }} how
  */
-function card(one, history, index) {
+function card(one, history, { index, isCopying }) {
   const { name, credential, bucket, limit, remaining, resetAt, blockedUntil, sharedWith, outlook } = one;
   const at = now();
   const points = history.flatMap(({ at: noted, figures }) =>
@@ -133,7 +137,13 @@ function card(one, history, index) {
       title: `What was left of ${bucketOf(bucket)} of the ${name} within the last hour`,
       now: at,
     }),
-    h("p", { class: "outlook" }, sentence(points, outlook, at)),
+    h(
+      "p",
+      { class: "outlook" },
+      isCopying
+        ? "A first copy is under way. It leaves a tenth of the window, and its pace foretells nothing."
+        : sentence(points, outlook, at),
+    ),
     h(
       "details",
       {},

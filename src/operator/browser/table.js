@@ -41,7 +41,8 @@ export class Table {
     this.heads = shape.columns.map((column, at) => this.#head(column, at));
     this.body = h("tbody", { role: "rowgroup" });
     this.more = h("button", { class: "quiet more", hidden: true, click: () => this.#showMore() });
-    this.none = h("p", { class: "empty" }, shape.empty);
+    // Until the first answer nobody knows whether there are none.
+    this.none = h("p", { class: "empty" }, "This is not known yet.");
     this.table = h(
       "table",
       { role: "table" },
@@ -50,12 +51,16 @@ export class Table {
       this.body,
     );
     this.element = h("div", { class: "table" }, this.table, this.none, this.more);
-    this.show([]);
+    this.table.hidden = true;
   }
 
-  /** @param {Row[]} rows in the order that they have while nobody sorts them */
-  show(rows) {
+  /**
+   * @param {Row[]} rows in the order that they have while nobody sorts them
+   * @param {string} [empty] what is shown where there are none, in place of the usual
+   */
+  show(rows, empty = this.shape.empty) {
     this.rows = rows;
+    if (this.none.textContent !== empty) this.none.textContent = empty;
     const shown = this.#sorted().slice(0, this.most);
     const focused = document.activeElement;
     const focus =

@@ -34,6 +34,7 @@ import { CONCURRENT_PER_PROCESS, Gate, MOST_OPENED } from "./gate.ts";
 import { askGraphql } from "./graphql-asking.ts";
 import { readPage } from "./heavy-pages.ts";
 import { UpstreamMeter } from "./metering.ts";
+import { Reach } from "./reach.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
 type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics" | "tracing">;
@@ -78,6 +79,7 @@ class UpstreamClient implements Upstream {
       meter: new UpstreamMeter(stores.metrics, this.#spending),
       quota: new Quota(stores, { ledgerOf: keyring.ledgerOf, isCommand }),
       transport: new Transport(stores.config.upstreamUrl, limits, stores.tracing),
+      reach: new Reach(stores),
       gate: new Gate(),
       repeatAfterMs,
       visibility: new Visibility(stores.clock),
@@ -196,6 +198,7 @@ class UpstreamClient implements Upstream {
   async close(): Promise<void> {
     await this.#spending.flush();
     await this.#ctx.transport.close(this.#ctx.config.shutdownMs / 2);
+    await this.#ctx.reach.close();
   }
 }
 

@@ -15,6 +15,7 @@ import { OWN_HEADERS, type Received, type Transport, type TransportRequest } fro
 import { isSuspension } from "../protocol/wording.ts";
 import type { Demand, GrantedLease, Quota } from "../quota/quota.ts";
 import type { MeteredRequest, UpstreamMeter } from "./metering.ts";
+import type { Reach } from "./reach.ts";
 
 /** One question to upstream, before a credential is chosen for it. */
 export interface UpstreamRequest {
@@ -53,6 +54,7 @@ export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
   meter: UpstreamMeter;
   quota: Quota;
   transport: Transport;
+  reach: Reach;
 }
 
 /**
@@ -83,9 +85,11 @@ async function sendLeased(ctx: ExchangeContext, ask: UpstreamRequest): Promise<S
     const headers = { ...sent, ...condition?.headers };
     const startedAt = performance.now();
     const received = await ctx.transport.send({ ...request, headers, signal: demand.signal });
+    ctx.reach.answered();
     ctx.meter.answered(meteredOf(ask), received.status, startedAt);
     return { lease, received, seenAt, sent, condition };
   } catch (error) {
+    if (error instanceof UpstreamUnavailableError) ctx.reach.failed(error);
     if (error instanceof UpstreamUnavailableError && error.outage === "unreachable") isCharged = false;
     await ctx.quota.settle(lease, { headers: null, charged: isCharged ? lease.cost : 0 });
     throw error;

@@ -22,6 +22,8 @@ export interface QuotaReport {
   blockedUntil: Date | null;
   /** Upstream rejects it; it is not tried before then. */
   rejectedUntil: Date | null;
+  /** When upstream first rejected it, since it last accepted it. */
+  rejectedSince: Date | null;
   /**
    * Why the credential cannot be used, and what to do; null: it can. A rejected one cannot until upstream accepts it
    * again.
@@ -57,6 +59,7 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
       copying: resetAt && problem === null ? copyingOf(state ?? {}, ctx.config.quotaShare) : null,
       blockedUntil: later(token?.blockedUntil),
       rejectedUntil: later(own?.rejectedUntil),
+      rejectedSince: rejection !== null && own?.rejectedSince ? new Date(Number(own.rejectedSince)) : null,
       problem,
     };
   };

@@ -181,6 +181,7 @@ ${NEAR}
 local function text(value) return string.format('%.0f', value) end
 redis.call('ZREM', KEYS[3], ARGV[2])
 if redis.call('HEXISTS', KEYS[1], 'rejectedUntil') == 1 then redis.call('HDEL', KEYS[1], 'rejectedUntil', 'rejection') end
+if ARGV[6] == '1' then redis.call('HDEL', KEYS[1], 'rejectedSince') end
 local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent', 'probes', 'probesUntil')
 local known = field(b[4]) > now
 local probes = near(b[7], ${PROBE_MS}) > now and field(b[6]) or 0
@@ -241,8 +242,12 @@ redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now + ${HOUR_MS}, redis.c
 return blockedUntil
 `);
 
-/** KEYS: credential. ARGV: now, until, why in words or ''. */
+/**
+ * KEYS: credential. ARGV: now, until, why in words or ''. The first of several rejections in a row stays known, as
+ * `rejectedSince`, until upstream accepts the credential.
+ */
 export const REJECT = redisScript(`
+redis.call('HSETNX', KEYS[1], 'rejectedSince', ARGV[1])
 redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2], 'rejection', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${HOUR_MS}, redis.call('PTTL', KEYS[1])))
 return 0
