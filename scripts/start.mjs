@@ -26,6 +26,8 @@ export async function start(args) {
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
+  if (runtime !== process.execPath)
+    say(`Tain runs on the Node that npm has installed for it, since this one is ${process.version}`);
   const home = await openStateDirectory(tainHome());
   const lock = await lockHome(home, IS_PACKAGE ? "tain up" : "npm start");
   try {
