@@ -189,7 +189,14 @@ export const suiteFields: Fields<CheckSuite> = {
   },
 };
 
+const workflowRunPage = (call: Call, { id, repository }: WorkflowRun) =>
+  `${repositoryPage(call.view, repository)}/actions/runs/${id}`;
+
 export const workflowRunFields: Fields<WorkflowRun> = {
+  id: (row, _, call) => call.world.nodeId("WorkflowRun", row, row.repository.id, call.view.nextIds),
+  url: (row, _, call) => workflowRunPage(call, row),
+  resourcePath: (row, _, call) => pathOf(call, workflowRunPage(call, row)),
+  checkSuite: (row) => row.suite,
   databaseId: (row) => row.id,
   createdAt: (row) => time(row.createdAt),
   updatedAt: (row) => time(row.updatedAt),
@@ -197,6 +204,8 @@ export const workflowRunFields: Fields<WorkflowRun> = {
 };
 
 export const workflowFields: Fields<Workflow> = {
+  id: (row, _, call) => call.world.nodeId("Workflow", row, row.repository.id, call.view.nextIds),
+  state: (row) => row.state.toUpperCase(),
   databaseId: (row) => row.id,
   createdAt: (row) => time(row.createdAt),
   updatedAt: (row) => time(row.updatedAt),

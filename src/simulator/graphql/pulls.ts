@@ -2,7 +2,7 @@ import { askMergeable, mergeability, mergeCommit } from "../views/pull.ts";
 import { timeOrNull } from "../views/view.ts";
 import type { PullIssue, Repository, Review } from "../world/records.ts";
 import { commentCount } from "../world/world.ts";
-import { actor, type Call, forbidden, issuePage, readable, TimedOutError } from "./call.ts";
+import { actor, type Call, forbidden, issuePage, pathOf, readable, TimedOutError } from "./call.ts";
 import { commit, pullCodeFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
 import { pullState } from "./issue-lists.ts";
@@ -66,6 +66,12 @@ export const pullFields: Fields<PullIssue> = {
   mergeCommit: (row) => (row.pull.mergedAt === null ? null : commit(row.pull.mergeCommitSha, row.repository)),
   potentialMergeCommit: (row, _, call) =>
     row.state === "closed" ? null : commit(mergeCommit(call.view, row), row.repository),
+  // Nobody asks for it here.
+  autoMergeRequest: () => null,
+  checksUrl: (row, _, call) => `${issuePage(call, row)}/checks`,
+  checksResourcePath: (row, _, call) => pathOf(call, `${issuePage(call, row)}/checks`),
+  revertUrl: (row, _, call) => `${issuePage(call, row)}/revert`,
+  revertResourcePath: (row, _, call) => pathOf(call, `${issuePage(call, row)}/revert`),
   mergeable: (row, _, call) => {
     const { mergeable } = merging(call, row);
     return mergeable === null ? "UNKNOWN" : mergeable ? "MERGEABLE" : "CONFLICTING";

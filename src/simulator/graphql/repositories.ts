@@ -76,6 +76,7 @@ export const repositoryFields: Fields<Repository> = {
   mergeCommitAllowed: (row) => row.allowMergeCommit,
   rebaseMergeAllowed: (row) => row.allowRebaseMerge,
   squashMergeAllowed: (row) => row.allowSquashMerge,
+  forkingAllowed: (row) => row.allowForking,
   webCommitSignoffRequired: (row) => row.webCommitSignoffRequired,
   createdAt: (row) => time(row.createdAt),
   updatedAt: (row) => time(row.updatedAt),
@@ -97,6 +98,10 @@ export const repositoryFields: Fields<Repository> = {
   watchers: (row, args, call, info) => ({
     ...connection(call, info, args, arraySource<User>([], { keyOf: (user) => user.id })),
     totalCount: row.subscribers,
+  }),
+  stargazers: (row, args, call, info) => ({
+    ...connection(call, info, args, arraySource<User>([], { keyOf: (user) => user.id })),
+    totalCount: row.stargazers,
   }),
   repositoryTopics: (row, args, call, info) => {
     const topics = row.topics.map((name, at) => {
