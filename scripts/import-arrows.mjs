@@ -125,7 +125,7 @@ const ARROWS = {
   // Operators ask for commands on the operator's page, and this worker runs them as a terminal does.
   "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],
   "src/cli/asked.ts": ["base", "src/context.ts", "src/queues", "src/cli"],
-  "scripts/generate": ["src/config", "src/api", "src/api/description", "src/schema.ts", "db"],
+  "scripts/generate": ["src/config", "src/api", "src/api/description", "src/api/graphql", "src/schema.ts", "db"],
   scripts: [],
   bench: ["*"],
   test: ["*"],

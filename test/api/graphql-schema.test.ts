@@ -16,6 +16,7 @@ import {
   validateSchema,
 } from "graphql";
 import { describe, expect, test } from "vitest";
+import { extractServiceOnly, serviceOnlyText } from "../../scripts/generate/service-graphql.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 
 const ours: GraphQLSchema = apiSchema();
@@ -97,6 +98,11 @@ describe("the schema is a strict subset of the service's", () => {
       }
     }
   });
+});
+
+test("what only the service has is written down: after a change run scripts/generate/service-graphql.ts", () => {
+  const file = new URL("../../src/api/graphql/documents/service-only.json", import.meta.url);
+  expect(readFileSync(file, "utf8")).toBe(serviceOnlyText(extractServiceOnly()));
 });
 
 /** In the schema since clients name them, and never shown: see docs/decisions/0013-what-gh-asks.md. */

@@ -108,11 +108,11 @@ test("a document that nobody understands is upstream's to refuse, in its words",
 });
 
 test("a token of Tain's is told that nobody else is asked, behind what is wrong with the document", async () => {
-  const query = `{ ${at} { descriptionHTML } }`;
-  const wrong = { message: "Field 'descriptionHTML' doesn't exist on type 'Repository'" };
+  const query = `{ ${at} { noSuchField } }`;
+  const wrong = { message: "Field 'noSuchField' doesn't exist on type 'Repository'" };
   const what = "This mirror does not have all that the document names.";
   const answer = await ask(query, { token: world.token });
-  const sentence = `${what} It sends whole documents to the service for those who show a token of the service's own.`;
+  const sentence = `${what} Show a token of the service's own, and this mirror has the service answer the whole document.`;
   expect(answer.body.errors).toMatchObject([wrong, { type: "FORBIDDEN", message: sentence }]);
   const off = await world.openSibling({ PASS_THROUGH: "off" });
   for (const token of [PERSON, world.token]) {

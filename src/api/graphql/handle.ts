@@ -36,11 +36,13 @@ import { GraphqlCall } from "./call/call.ts";
 import { type IssueTexts, openCounts, openIssueTexts } from "./call/kept-lists.ts";
 import { Documents, openValidation, Plans } from "./documents/documents.ts";
 import { mayLack } from "./documents/mistakes.ts";
-import { parseQuery, type Query } from "./documents/query.ts";
+import { parseQuery, parseReduced, type Query } from "./documents/query.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, Sides } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeDocument } from "./forward/unknown.ts";
+import { helpBeyond } from "./run/errors.ts";
 import { executePlan } from "./run/execution.ts";
+import type { Plan } from "./run/plan.ts";
 import {
   bugIn,
   MissingValues,
@@ -182,8 +184,7 @@ export class Graphql {
     if (again) return again;
     const question: CallersQuery = { caller, api, text, key, reading, before: reading.soFar() };
 
-    const parts = { schema: this.#schema, documents: this.#documents, pace: ctx.mirror.pace };
-    const query = await parseQuery(text, { ...parts, caller: payerName(caller) }).catch(async (error: unknown) => {
+    const query = await parseQuery(text, this.#queryParts(caller)).catch(async (error: unknown) => {
       if (error instanceof ApiFault) await this.#spend(progress, caller, 1);
       throw error;
     });
@@ -193,6 +194,11 @@ export class Graphql {
     const side = mayBeForwarded(ctx, caller) ? await this.#sides.of(query, caller) : "ours";
     if (side === "upstream's") return await this.#forward(progress, question, wholeDocument(query), query.cost.points);
     return await this.#answerHere(progress, question, query, side);
+  }
+
+  #queryParts(caller: User) {
+    const { pace } = this.#parts.ctx.mirror;
+    return { schema: this.#schema, documents: this.#documents, pace, caller: payerName(caller) };
   }
 
   /** The request's body. What it costs is known only from it, so one that cannot be taken costs a point. */
@@ -215,11 +221,26 @@ export class Graphql {
     const { ctx } = this.#parts;
     const whole = perhapsUpstreams(this.#schema, question.text, errors);
     if (whole && mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
+    const isLacking = whole !== null && errors.some(mayLack);
+    // Another mirror asks differently once it is told that a field does not exist.
+    const isPartUseful = whole?.operation.operation === "query" && !prefers(progress.exchange.headers, "settled");
+    const held = isLacking && isPartUseful ? await this.#heldOf(question) : null;
+    if (held) return await this.#answerHere(progress, question, held, "ours");
     // A refusal took work, too.
     if (await this.#spend(progress, question.caller, 1)) return this.#spentReply(progress, question.caller);
-    const isLacking = whole !== null && errors.some(mayLack);
-    const unasked = isLacking ? [notAskedOfUpstream(ctx.config.forwarding !== false)] : [];
+    const unasked = isLacking ? [notAskedOfUpstream(ctx.config)] : [];
     return this.#reply(progress, { errors: [...errors, ...unasked] });
+  }
+
+  /** The query without the fields that only the service has. Null: nothing of it can be answered. */
+  async #heldOf({ caller, text }: CallersQuery): Promise<Query | null> {
+    const help = helpBeyond(this.#parts.ctx.config);
+    const query = await parseReduced(text, { ...this.#queryParts(caller), help });
+    return query && (query.priced || this.#planOf(query)) ? query : null;
+  }
+
+  #planOf({ document, operation, variables, unheld }: Query): Plan | null {
+    return this.#plans.of(document.definitions, operation, variables, unheld);
   }
 
   async #answerHere(progress: GraphqlProgress, question: CallersQuery, query: Query, side: Side): Promise<Reply> {
@@ -344,12 +365,13 @@ export class Graphql {
   /** Runs the operation here. Null: upstream has to answer it. */
   async #run(
     progress: GraphqlProgress,
-    { asked, document, operation, variables, cost, priced }: Query,
+    query: Query,
     { call, signal, question: { key, before } }: { call: GraphqlCall; signal: AbortSignal; question: CallersQuery },
   ): Promise<Reply | null> {
     const { ctx } = this.#parts;
     const { pace } = ctx.mirror;
-    const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
+    const { asked, document, operation, variables, cost, priced } = query;
+    const plan = priced ? null : this.#planOf(query);
     if (pace.isOver()) await pace.turn();
     const confirmed = await call.confirmedBefore(operation);
     const result = plan

@@ -42,6 +42,7 @@ import {
 import { issue, pullRequest } from "./resolve/issues.ts";
 import { label, milestone } from "./resolve/labels-milestones.ts";
 import { nodeOf, resourceAt } from "./resolve/lookups.ts";
+import { autoMerging } from "./resolve/pull-merging.ts";
 import { refResolvers, repositoryRefs } from "./resolve/refs.ts";
 import { releaseResolvers, repositoryReleases } from "./resolve/releases.ts";
 import { repositoryDetails, topicResolvers } from "./resolve/repository-details.ts";
@@ -221,6 +222,7 @@ const typeResolvers: Readonly<Record<string, TypeResolvers>> = {
   Repository: repository,
   Issue: issue,
   PullRequest: pullRequest,
+  AutoMergeRequest: autoMerging,
   RepositoryTopic: topicResolvers,
   Label: label,
   Milestone: milestone,

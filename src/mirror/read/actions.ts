@@ -133,18 +133,24 @@ export async function findJob(
   return row ? { repositoryId, ...row } : null;
 }
 
-/** The names of the workflows whose runs these check suites sum up. Null: the mirror knows of none. */
-export async function findWorkflowNames(
+/** A run and its workflow, as stored documents. */
+export interface SuiteRun {
+  run: string;
+  workflow: string;
+}
+
+/** The runs that these check suites sum up. Null: the mirror knows of none. */
+export async function findSuiteRuns(
   db: Queries,
   suites: readonly { repositoryId: number; id: number }[],
-): Promise<(string | null)[]> {
+): Promise<(SuiteRun | null)[]> {
   const repositoryIds = suites.map(({ repositoryId }) => repositoryId);
   const ids = suites.map(({ id }) => id);
-  const rows = await db.prepared<{ at: number; name: string }>(sql`
-    select x.at::integer as at, w.name
+  const rows = await db.prepared<SuiteRun & { at: number }>(sql`
+    select x.at::integer as at, t.document::text as run, w.document::text as workflow
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, s, at)
       join workflow_runs t on t.repository_id = x.r and t.check_suite_id = x.s and t.deleted_at is null
       join workflows w on w.repository_id = t.repository_id and w.id = t.workflow_id`);
-  const found = new Map(rows.map(({ at, name }) => [at - 1, name]));
+  const found = new Map(rows.map(({ at, ...run }) => [at - 1, run]));
   return suites.map((_, at) => found.get(at) ?? null);
 }

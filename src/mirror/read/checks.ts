@@ -1,5 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
+import type { StoredDocument } from "../render/rendering.ts";
+import type { PageSource } from "./pages.ts";
 
 /** Failures of any kind, of check runs and of statuses. */
 export const FAILED_STATES: ReadonlySet<string> = new Set([
@@ -119,6 +121,61 @@ export async function findCheckSuites(
   return await db.prepared<StoredCheck>(sql`
     select t.id::float8 as id, t.document::text as document from check_suites t where ${sql.and(where)} order by t.id`);
 }
+
+/** The check suites of each of these commits. */
+export async function findSuitesOf(
+  db: Database,
+  commits: readonly { repositoryId: number; sha: string }[],
+): Promise<StoredDocument[][]> {
+  const rows = await db.prepared<{ at: number; document: string }>(sql`
+    select x.at::integer as at, t.document::text as document
+      from unnest(${sql.array(
+        commits.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${sql.array(
+        commits.map(({ sha }) => sha),
+        "text",
+      )}) with ordinality as x(r, sha, at)
+      join check_suites t on t.repository_id = x.r and t.head_sha = x.sha and t.deleted_at is null order by x.at, t.id`);
+  const found = Map.groupBy(rows, ({ at }) => at - 1);
+  return commits.map(({ repositoryId }, at) =>
+    (found.get(at) ?? []).map(({ document }) => ({ repositoryId, document })),
+  );
+}
+
+/** Check suites by their ids. */
+export async function findSuites(
+  db: Database,
+  suites: readonly { repositoryId: number; id: number }[],
+): Promise<(StoredDocument | null)[]> {
+  const rows = await db.prepared<{ at: number; document: string }>(sql`
+    select x.at::integer as at, t.document::text as document
+      from unnest(${sql.array(
+        suites.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${sql.array(
+        suites.map(({ id }) => id),
+        "bigint",
+      )}) with ordinality as x(r, id, at)
+      join check_suites t on t.repository_id = x.r and t.id = x.id and t.deleted_at is null`);
+  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
+  return suites.map(({ repositoryId }, at) => {
+    const document = found.get(at);
+    return document === undefined ? null : { repositoryId, document };
+  });
+}
+
+/** The check runs of a suite, in the order in which they were made. */
+export const suiteRunSource: PageSource = {
+  from: sql`check_runs t`,
+  repositoryId: sql`t.repository_id`,
+  document: sql`t.document`,
+  conditions: [sql`t.repository_id = x.r and t.check_suite_id = x.n and t.deleted_at is null`],
+  key: sql`t.id`,
+  keyType: sql`bigint`,
+  rowId: sql`t.id`,
+  direction: "asc",
+};
 
 /** All statuses of a commit, the newest first. */
 export async function findStatuses(db: Database, repositoryId: number, sha: string): Promise<StoredCheck[]> {

@@ -18,6 +18,7 @@ export type NodeKind =
   | "ProjectCard"
   | "StatusCheckRollup"
   | "App"
+  | "AutoMergeRequest"
   | "Tag";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */

@@ -29,8 +29,10 @@ import { CallersLine } from "../../../work/callers-line.ts";
 import { Thread, TooMuchWorkError } from "../../../work/thread.ts";
 import { placeRefused } from "../../dialect/fault.ts";
 import { resourceLimit } from "../run/errors.ts";
-import { type FieldCount, Plan, type Prepared, type VariableValues } from "../run/plan.ts";
+import { type FieldCount, Plan, type Prepared, type UnheldField, type VariableValues } from "../run/plan.ts";
 import { inServiceWords } from "./mistakes.ts";
+import { type Reduced, reduced } from "./reduced.ts";
+import { type ServiceNames, serviceNames } from "./service-only.ts";
 import { syntaxInServiceWords } from "./syntax.ts";
 
 /**
@@ -72,6 +74,12 @@ export class Documents {
     maxEntrySize: LONGEST_REMEMBERED,
     sizeCalculation: (_, text) => text.length,
   });
+  readonly #reduced = new LRUCache<string, Reduced>({
+    maxSize: LONGEST_REMEMBERED,
+    sizeCalculation: (_, text) => text.length,
+  });
+  /** Read once it is needed. */
+  #service: ServiceNames | null = null;
   /** The texts that were too much to validate, by their digests. */
   readonly #tooMuch = new LRUCache<string, true>(mostEntries(10_000));
   /** The documents that are being read: many callers may send the same text at once. */
@@ -95,6 +103,27 @@ export class Documents {
     const document = await (validation ? this.#readLong(text, validation, caller) : readDocument(this.#schema, text));
     if ("kind" in document) this.#known.set(text, document);
     return document;
+  }
+
+  /**
+   * What the mirror can answer of a document that our schema refuses. Null: the service's schema refuses it too, or it
+   * asks for too much.
+   * @param help what a caller can do who wants all of it
+   * @throws as `read`
+   */
+  async reduced(text: string, { caller, help }: { caller: string; help: string }): Promise<Reduced | null> {
+    const known = this.#reduced.get(text);
+    if (known) return known;
+    const whole = parsedDocument(text);
+    if (!("kind" in whole) || isTooDeep(whole)) return null;
+    this.#service ??= serviceNames();
+    const found = reduced(whole, { schema: this.#schema, service: this.#service, help });
+    if (!found || sizeOf(found.document) > MAX_FIELDS) return null;
+    const isLong = text.length > MAX_CHARACTERS_AT_ONCE && this.#validation !== null;
+    const read = isLong ? await this.read(print(found.document), caller) : faultsIn(this.#schema, found.document);
+    if (!("kind" in read) && read.length > 0) return null;
+    this.#reduced.set(text, found);
+    return found;
   }
 
   #readLong(text: string, validation: Threaded, caller: string): Promise<ParsedDocument> {
@@ -320,6 +349,9 @@ const MAX_CHOICES = 16;
 /** How many fields all kept plans may have together, at some 400 bytes each. A short document may select 20,000. */
 const MAX_PLANNED_FIELDS = 100_000;
 
+/** Of a document that our schema knows whole. */
+export const ALL_IS_HELD: ReadonlyMap<FieldNode, UnheldField> = new Map();
+
 /** Keeps the plans of documents for as long as the documents are kept. */
 export class Plans {
   readonly #schema: GraphQLSchema;
@@ -337,6 +369,7 @@ export class Plans {
     definitions: readonly DefinitionNode[],
     operation: OperationDefinitionNode,
     variables: VariableValues,
+    unheld: Reduced["unheld"] = ALL_IS_HELD,
   ): Plan | null {
     if (this.#tally.fields > MAX_PLANNED_FIELDS) {
       this.#known = new WeakMap();
@@ -344,7 +377,7 @@ export class Plans {
     }
     let planned = this.#known.get(operation);
     if (!planned) {
-      planned = prepare(definitions, operation);
+      planned = prepare(definitions, operation, unheld);
       this.#known.set(operation, planned);
     }
     const rootType = this.#schema.getRootType(operation.operation);
@@ -378,7 +411,11 @@ export interface Planned extends Prepared {
   plans: Map<string, Plan>;
 }
 
-function prepare(definitions: readonly DefinitionNode[], operation: OperationDefinitionNode): Planned {
+function prepare(
+  definitions: readonly DefinitionNode[],
+  operation: OperationDefinitionNode,
+  unheld: Reduced["unheld"],
+): Planned {
   const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
   for (const definition of definitions)
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
@@ -397,6 +434,7 @@ function prepare(definitions: readonly DefinitionNode[], operation: OperationDef
     isKeepable: isKeepable(definitions, operation),
     conditions: [...conditions],
     fragments,
+    unheld,
     plans: new Map(),
   };
 }

@@ -23,8 +23,9 @@ import { ApiFault } from "../../dialect/fault.ts";
 import { objectIn } from "../../dialect/sent.ts";
 import { resourceLimit, typedError } from "../run/errors.ts";
 import type { VariableValues } from "../run/plan.ts";
-import type { Documents } from "./documents.ts";
+import { ALL_IS_HELD, type Documents } from "./documents.ts";
 import { variableErrors } from "./mistakes.ts";
+import type { Reduced } from "./reduced.ts";
 
 /** How many values the variables may hold: each is coerced, and may be compared with each row of a list. */
 const MAX_ITEMS = 1_000;
@@ -45,25 +46,57 @@ export interface Query {
   cost: Cost;
   /** The document reduced to `rateLimit(dryRun: true)`. Such a query is priced and not run. Null: the query is run. */
   priced: DocumentNode | null;
+  /** The fields of the document that are not held. */
+  unheld: Reduced["unheld"];
+}
+
+interface QueryParts {
+  schema: GraphQLSchema;
+  documents: Documents;
+  pace: Pace;
+  caller: string;
 }
 
 /** The query in a body, or what is wrong with it. @throws ApiFault 400 if the body is no JSON object */
-export async function parseQuery(
-  text: string,
-  { schema, documents, pace, caller }: { schema: GraphQLSchema; documents: Documents; pace: Pace; caller: string },
-): Promise<Query | readonly GraphQLError[]> {
-  // Each step may hold the event loop for long, so others get a turn in between.
-  const giveWay = async () => {
-    if (pace.isOver()) await pace.turn();
-  };
-  await giveWay();
+export async function parseQuery(text: string, parts: QueryParts): Promise<Query | readonly GraphQLError[]> {
+  await giveWay(parts.pace);
   const asked = readRequest(text);
   if (asked instanceof GraphQLError) return [asked];
   if (hasTooMany(asked.variables)) return [resourceLimit()];
-  await giveWay();
-  const document = await documents.read(asked.query, caller);
-  await giveWay();
-  if (!("kind" in document)) return document;
+  await giveWay(parts.pace);
+  const document = await parts.documents.read(asked.query, parts.caller);
+  await giveWay(parts.pace);
+  return "kind" in document ? await queryOf(asked, { document, unheld: ALL_IS_HELD }, parts) : document;
+}
+
+/**
+ * What can be answered of a query that our schema refuses and the service's may not. Null: nothing.
+ * @param text as for `parseQuery`, which has refused it
+ * @param help what a caller can do who wants all of it
+ */
+export async function parseReduced(
+  text: string,
+  { help, ...parts }: QueryParts & { help: string },
+): Promise<Query | null> {
+  const asked = readRequest(text);
+  if (asked instanceof GraphQLError) return null;
+  const found = await parts.documents.reduced(asked.query, { caller: parts.caller, help });
+  await giveWay(parts.pace);
+  const query = found && (await queryOf(asked, found, parts));
+  return query && "cost" in query && query.operation.operation === "query" ? query : null;
+}
+
+/** Each step may hold the event loop for long, so others get a turn in between. */
+async function giveWay(pace: Pace): Promise<void> {
+  if (pace.isOver()) await pace.turn();
+}
+
+/** The query of a valid document, or what is wrong with its operation and variables. */
+async function queryOf(
+  asked: GraphqlRequest,
+  { document, unheld }: Reduced,
+  { schema, pace }: QueryParts,
+): Promise<Query | readonly GraphQLError[]> {
   const operation = getOperationAST(document, asked.operationName);
   if (!operation) return [new GraphQLError(noOperation(asked.operationName))];
   const { errors, variableValues: variables } = getVariableValues(
@@ -77,12 +110,13 @@ export async function parseQuery(
     // A default that the document itself has wrong is no caller's value.
     return own.length > 0 ? own : errors;
   }
-  await giveWay();
+  await giveWay(pace);
   const cost = costOf(schema, document, operation, variables.coerced);
   if (!cost) return [resourceLimit()];
-  await giveWay();
+  await giveWay(pace);
   if (cost.nodeCount > MAX_NODES) return [tooManyNodes(cost)];
-  return { asked, document, operation, variables, cost, priced: pricedOnly(document, operation, variables.coerced) };
+  const priced = pricedOnly(document, operation, variables.coerced);
+  return { asked, document, operation, variables, cost, priced, unheld };
 }
 
 /** Whether the variables hold too many values, however deep in lists and objects. */

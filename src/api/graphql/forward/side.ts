@@ -44,7 +44,7 @@ export class Sides {
  * among them, since the mirror has only a part of each.
  */
 const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
-  PullRequest: ["baseRef", "reviewDecision"],
+  PullRequest: ["reviewDecision"],
   Ref: ["branchProtectionRule"],
   License: ["nickname"],
   Label: ["createdAt", "updatedAt"],

@@ -5,9 +5,10 @@ import {
   getOperationAST,
   type OperationDefinitionNode,
 } from "graphql";
+import type { Config } from "../../../config.ts";
 import { isTooDeep, parsedDocument } from "../documents/documents.ts";
 import { isWithinBounds, type Query, readRequest } from "../documents/query.ts";
-import { typedError } from "../run/errors.ts";
+import { helpBeyond, typedError } from "../run/errors.ts";
 
 /** A document that either upstream answers as a whole, or nobody. */
 export interface WholeDocument {
@@ -45,9 +46,6 @@ export function perhapsUpstreams(
 }
 
 /** The error for callers whose documents are never forwarded. It stands beside a document's faults. */
-export function notAskedOfUpstream(isForwarding: boolean): GraphQLError {
-  const help = isForwarding
-    ? "It sends whole documents to the service for those who show a token of the service's own."
-    : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
-  return typedError("FORBIDDEN", `This mirror does not have all that the document names. ${help}`);
+export function notAskedOfUpstream(config: Pick<Config, "forwarding">): GraphQLError {
+  return typedError("FORBIDDEN", `This mirror does not have all that the document names. ${helpBeyond(config)}`);
 }

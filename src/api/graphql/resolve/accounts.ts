@@ -6,7 +6,7 @@ import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
-import { databaseId, nodeId, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
+import { databaseId, nodeId, notHeld, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
 
 const actor: TypeResolvers = {
   id: nodeId,
@@ -16,13 +16,16 @@ const actor: TypeResolvers = {
     kind === "Bot" ? (appOf(html_url) ?? String(login).replace(/\[bot\]$/, "")) : login,
   url: rest("html_url"),
   resourcePath,
-  avatarUrl: (node, { size }: { size?: number | null }) => {
-    const url = URL.parse(String(node.rest.avatar_url));
-    if (!url) return node.rest.avatar_url;
-    if (size != null) url.searchParams.set("s", String(size));
-    return url.href;
-  },
+  avatarUrl: ({ rest: account }, { size }: { size?: number | null }) => avatarOf(account, size),
 };
+
+/** The address of an account's picture in this size. */
+export function avatarOf({ avatar_url: address }: Fields, size: number | null | undefined): Json | undefined {
+  const url = URL.parse(String(address));
+  if (!url) return address;
+  if (size != null) url.searchParams.set("s", String(size));
+  return url.href;
+}
 
 /** An account that is embedded in another resource comes without its name. */
 const name: Resolver = ({ rest }, _args, call) => {
@@ -38,6 +41,30 @@ function accountName(account: Fields | null | undefined, call: GraphqlCall): Jso
   if (name === undefined) call.lacks();
   return name ?? null;
 }
+
+/** A field that only the whole account shows. Most accounts are known only as others embed them. */
+const profile =
+  (key: string, show: (value: Json) => Json = (value) => value): Resolver =>
+  async ({ rest, kind }, _args, call, info) => {
+    const id = Number(rest.id);
+    const account = key in rest ? rest : (call.knownUser(id) ?? (await call.user(id))?.rest);
+    const value = account?.[key];
+    return value === undefined ? notHeld(call, info, kind) : show(value);
+  };
+
+const profiles: TypeResolvers = {
+  createdAt: profile("created_at"),
+  updatedAt: profile("updated_at"),
+  location: profile("location"),
+  twitterUsername: profile("twitter_username"),
+  websiteUrl: profile("blog", (blog) => blog || null),
+};
+
+/** Which address an account shows may depend on who asks. */
+const email: Resolver = (node, args, call, info) => {
+  call.lacks();
+  return profile("email", (address) => address ?? (node.kind === "User" ? "" : null))(node, args, call, info);
+};
 
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
@@ -58,11 +85,23 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
   User: {
     ...actor,
     ...repositoryOwner,
+    ...profiles,
     name,
+    email,
+    bio: profile("bio"),
+    company: profile("company"),
     isSiteAdmin: ({ rest: { site_admin } }) => site_admin === true,
     isViewer: ({ rest: { id } }, _args, call) => id === call.caller.userId,
   },
-  Organization: { ...actor, ...repositoryOwner, name },
+  Organization: {
+    ...actor,
+    ...repositoryOwner,
+    ...profiles,
+    name,
+    email,
+    description: profile("description"),
+    isVerified: profile("is_verified", (is) => is === true),
+  },
   Bot: actor,
   Mannequin: actor,
 };

@@ -1,13 +1,17 @@
 /** What commits show of their checks and statuses. */
 
 import { type Json, numberOf, objectOf } from "../../../json.ts";
-import { findWorkflowNames } from "../../../mirror/read/actions.ts";
+import { findSuiteRuns, type SuiteRun } from "../../../mirror/read/actions.ts";
 import {
+  type CheckedHead,
   FAILED_STATES,
   findCheckedHeads,
   findRollups,
+  findSuites,
+  findSuitesOf,
   PASSED_STATES,
   type Rollup,
+  suiteRunSource,
 } from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { readsCode } from "../../callers/permissions.ts";
@@ -16,18 +20,23 @@ import { actorOf, type Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/plan.ts";
-import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
+import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   commitNode,
   databaseId,
   enumValue,
+  nodeId,
   nodeIdOnceRead,
+  notHeld,
   ofRepository,
   onceRead,
+  type Resolver,
   readsCodeOf,
+  resourcePath,
   rest,
   type TypeResolvers,
   upper,
+  utcTime,
 } from "./fields.ts";
 
 /** A commit whose checks a field asks for. */
@@ -71,18 +80,25 @@ export async function rollupOf(
   if (!(await readsCodeOf(call, repositoryId, "checks", "statuses"))) return lackingChecks(call, repositoryId);
   const sha = String(oid);
   const place = { repositoryId, sha };
-  const head = await call
-    .loader<CommitKey, Awaited<ReturnType<typeof findCheckedHeads>>[number]>("checked heads", (places) =>
-      findCheckedHeads(call.db, places),
-    )
-    .load(place);
+  const head = await headAt(call, place);
   if (!head?.runs) return lackingChecks(call, repositoryId);
   const withDocuments = selects(info, ({ name }) => name.value === "nodes" || name.value === "edges");
-  const rollup = await call
-    .loader<CommitKey, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
-    .load(place);
+  const rollup = await loadRollup(call, place, { withDocuments });
   if (rollup.runs.length + rollup.statuses.length === 0) return null;
   return new RollupNode(place, rollup);
+}
+
+/** What is certain of the checks of a commit. Null: it is no head that the mirror knows. */
+function headAt(call: GraphqlCall, place: CommitKey): Promise<CheckedHead | null> {
+  return call
+    .loader<CommitKey, CheckedHead | null>("checked heads", (places) => findCheckedHeads(call.db, places))
+    .load(place);
+}
+
+function loadRollup(call: GraphqlCall, place: CommitKey, wanted: { withDocuments: boolean }): Promise<Rollup> {
+  return call
+    .loader<CommitKey, Rollup>(`rollups ${wanted.withDocuments}`, (places) => findRollups(call.db, places, wanted))
+    .load(place);
 }
 
 /**
@@ -154,6 +170,93 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
   };
 }
 
+/**
+ * The statuses of a commit. Null: it has none.
+ * @throws GraphQLError FORBIDDEN to those who may not read them; as `notHeld`
+ */
+export async function statusOf(
+  call: GraphqlCall,
+  info: FieldInfo,
+  repositoryId: number,
+  oid: Json | undefined,
+): Promise<Node | null> {
+  const place = { repositoryId, sha: String(oid) };
+  if (!(await readsCodeOf(call, repositoryId, "statuses"))) return notHeld(call, info, "Commit");
+  if (!(await headAt(call, place))?.statuses) return notHeld(call, info, "Commit");
+  const rollup = await loadRollup(call, place, { withDocuments: true });
+  if (rollup.statuses.length === 0) return null;
+  return new RollupNode(place, { runs: [], statuses: rollup.statuses });
+}
+
+const contextsOf = async (call: GraphqlCall, node: Node): Promise<Node[]> => {
+  const { repositoryId, rollup } = RollupNode.from(node);
+  return call.unfold(
+    "StatusContext",
+    rollup.statuses.map(({ document }) => ({ repositoryId, document })),
+  );
+};
+
+/** As REST combines them: a failure or an error fails all. */
+const combinedState = (node: Node): string => {
+  const states = statusStates(RollupNode.from(node).rollup);
+  if (states.includes("FAILURE") || states.includes("ERROR")) return "FAILURE";
+  return states.every((state) => state === "SUCCESS") ? "SUCCESS" : "PENDING";
+};
+
+/** The check suites of a commit, as far as all of them are held. @throws GraphQLError as `statusOf` */
+export async function suitesOf(
+  call: GraphqlCall,
+  info: FieldInfo,
+  args: PageArguments,
+  place: CommitKey,
+): Promise<Connection> {
+  if (!(await readsCodeOf(call, place.repositoryId, "checks"))) return notHeld(call, info, "Commit");
+  if (!(await headAt(call, place))?.suites) return notHeld(call, info, "Commit");
+  const found = await call
+    .loader<CommitKey, StoredDocument[]>("suites of commits", (places) => findSuitesOf(call.db, places))
+    .load(place);
+  const held = await call.unfold("CheckSuite", found);
+  return heldConnection(info, args, held, { keyOf: ({ rest: { id } }) => String(id).padStart(20, "0") });
+}
+
+/** The whole suite of a node that may hold its id alone. @throws GraphQLError as `notHeld` */
+async function wholeSuite(node: Node, call: GraphqlCall, info: FieldInfo): Promise<Node> {
+  const { repositoryId, rest: shown } = node;
+  if (shown.head_sha !== undefined) return node;
+  const id = numberOf(shown.id);
+  if (id === null || !(await readsCodeOf(call, repositoryId, "checks"))) return notHeld(call, info, "CheckSuite");
+  const found = await call
+    .loader<{ repositoryId: number; id: number }, Node | null>("suites by id", async (suites) => {
+      const documents = await findSuites(call.db, suites);
+      const nodes = await call.unfold(
+        "CheckSuite",
+        documents.filter((one) => one !== null),
+      );
+      return documents.map((one) => (one === null ? null : (nodes.shift() ?? null)));
+    })
+    .load({ repositoryId, id });
+  return found ?? notHeld(call, info, "CheckSuite");
+}
+
+const ofSuite =
+  (show: (suite: Node, call: GraphqlCall, info: FieldInfo) => unknown): Resolver =>
+  async (node, _args, call, info) =>
+    show(await wholeSuite(node, call, info), call, info);
+
+const suiteField = (key: string, show: (value: Json) => Json = (value) => value): Resolver =>
+  ofSuite(({ rest: { [key]: value } }, call, info) =>
+    value === undefined ? notHeld(call, info, "CheckSuite") : show(value),
+  );
+
+/** The check runs of a suite, in the order in which they were made. */
+const runsOfSuite: Resolver = async (node, args: PageArguments, call, info) => {
+  const { repositoryId, rest: suite } = await wholeSuite(node, call, info);
+  const head = await headAt(call, { repositoryId, sha: String(suite.head_sha) });
+  if (!head?.runs) return notHeld(call, info, "CheckSuite");
+  const parent = { r: repositoryId, n: Number(suite.id) };
+  return storedConnection(call, info, args, { kind: "CheckRun", source: suiteRunSource, parent });
+};
+
 /** The run that a suite sums up, if Actions made it. Where Actions are not mirrored, nothing tells its workflow. */
 async function workflowRunOf(call: GraphqlCall, { repositoryId, rest: { id, app } }: Node): Promise<Node | null> {
   const { slug } = objectOf(app);
@@ -166,14 +269,17 @@ async function workflowRunOf(call: GraphqlCall, { repositoryId, rest: { id, app 
     !readsCode(call.caller, call.access, repository, "actions")
   )
     return await lackingChecks(call, repositoryId);
-  const workflow = await call
-    .loader<{ repositoryId: number; id: number }, string | null>("workflows of suites", (suites) =>
-      findWorkflowNames(call.db, suites),
+  const found = await call
+    .loader<{ repositoryId: number; id: number }, SuiteRun | null>("runs of suites", (suites) =>
+      findSuiteRuns(call.db, suites),
     )
     .load({ repositoryId, id: suite });
-  return workflow === null
-    ? await lackingChecks(call, repositoryId)
-    : { kind: "WorkflowRun", repositoryId, rest: { workflow } };
+  if (!found) return await lackingChecks(call, repositoryId);
+  const [[run], [workflow]] = await Promise.all([
+    call.unfold("WorkflowRun", [{ repositoryId, document: found.run }]),
+    call.unfold("Workflow", [{ repositoryId, document: found.workflow }]),
+  ]);
+  return run && workflow ? { ...run, rest: { ...run.rest, workflow: workflow.rest } } : null;
 }
 
 export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
@@ -197,6 +303,10 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
     startedAt: rest("started_at"),
     completedAt: rest("completed_at"),
     detailsUrl: rest("details_url"),
+    externalId: rest("external_id"),
+    url: rest("html_url"),
+    permalink: rest("html_url"),
+    resourcePath,
     title: ({ rest: { output } }) => objectOf(output).title ?? null,
     summary: ({ rest: { output } }) => objectOf(output).summary ?? null,
     text: ({ rest: { output } }) => objectOf(output).text ?? null,
@@ -207,20 +317,67 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
     }),
   },
   CheckSuite: {
+    ...ofRepository,
     databaseId,
-    app: ({ repositoryId, rest: { app } }) =>
-      app === null ? null : { kind: "App", repositoryId, rest: objectOf(app) },
+    id: ofSuite(({ repositoryId, rest: { node_id } }, call) => call.idOf(node_id, repositoryId)),
+    status: suiteField("status", enumValue),
+    conclusion: suiteField("conclusion", enumValue),
+    createdAt: suiteField("created_at"),
+    updatedAt: suiteField("updated_at"),
+    commit: ofSuite(({ repositoryId, rest: { head_sha } }) => commitNode(repositoryId, head_sha)),
+    checkRuns: runsOfSuite,
+    app: async (node, _args, call, info) => {
+      const { repositoryId } = node;
+      const { app } = node.rest.app === undefined ? (await wholeSuite(node, call, info)).rest : node.rest;
+      return app == null ? null : { kind: "App", repositoryId, rest: objectOf(app) };
+    },
     workflowRun: (node, _args, call) => workflowRunOf(call, node),
   },
   WorkflowRun: {
+    id: nodeId,
+    databaseId,
+    createdAt: rest("created_at"),
+    updatedAt: rest("updated_at"),
+    event: rest("event"),
+    runNumber: rest("run_number"),
+    url: rest("html_url"),
+    resourcePath,
+    checkSuite: ({ repositoryId, rest: { check_suite_id } }) => ({
+      kind: "CheckSuite",
+      repositoryId,
+      rest: { id: check_suite_id ?? null },
+    }),
     workflow: ({ repositoryId, rest: { workflow } }) => ({
       kind: "Workflow",
       repositoryId,
-      rest: { name: workflow ?? null },
+      rest: objectOf(workflow),
     }),
   },
-  Workflow: { name: rest("name") },
-  App: { id: nodeIdOnceRead, databaseId, name: rest("name"), slug: onceRead("slug") },
+  Workflow: {
+    id: nodeId,
+    databaseId,
+    name: rest("name"),
+    state: upper("state"),
+    createdAt: ({ rest: { created_at } }) => utcTime(created_at),
+    updatedAt: ({ rest: { updated_at } }) => utcTime(updated_at),
+  },
+  Status: {
+    commit: (node) => commitNode(node.repositoryId, RollupNode.from(node).sha),
+    context: async (node, { name }: { name: string }, call) =>
+      (await contextsOf(call, node)).find(({ rest: { context } }) => context === name) ?? null,
+    contexts: (node, _args, call) => contextsOf(call, node),
+    state: combinedState,
+  },
+  App: {
+    id: nodeIdOnceRead,
+    databaseId,
+    name: rest("name"),
+    slug: onceRead("slug"),
+    createdAt: onceRead("created_at"),
+    updatedAt: onceRead("updated_at"),
+    description: onceRead("description"),
+    url: onceRead("html_url"),
+  },
   StatusContext: {
     id: nodeIdOnceRead,
     commit: (node) => commitNode(node.repositoryId, /\/statuses\/([0-9a-f]+)$/.exec(String(node.rest.url))?.[1]),

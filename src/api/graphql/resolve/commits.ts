@@ -1,7 +1,7 @@
 /** What pull requests show of their commits and files, and what commits show of themselves. */
 
 import type { GraphQLError } from "graphql";
-import { type Fields, objectOf, textOf } from "../../../json.ts";
+import { type Fields, objectOf, rowsOf, textOf } from "../../../json.ts";
 import { countHeldLists, findCommits, listedSource } from "../../../mirror/read/lists.ts";
 import { sees } from "../../../mirror/read/repositories.ts";
 import type { ListName } from "../../../mirror/store/lists.ts";
@@ -9,11 +9,13 @@ import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { rollupOf } from "./checks.ts";
+import { avatarOf } from "./accounts.ts";
+import { rollupOf, statusOf, suitesOf } from "./checks.ts";
 import { type Connection, heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import {
   commitNode,
   enumValue,
+  notHeld,
   ofRepository,
   onceRead,
   pathnameOf,
@@ -120,6 +122,12 @@ async function findWhole({ repositoryId, sha }: CommitPlace, call: GraphqlCall):
   return typedError("UNPROCESSABLE", "Of this commit only its hash is mirrored.");
 }
 
+/** The commit of a hash, if the mirror knows that it is one. @throws GraphQLError as `wholeCommit` */
+export async function requireCommit(call: GraphqlCall, repositoryId: number, sha: string): Promise<Node> {
+  const node: Node = { kind: "Commit", repositoryId, rest: { oid: sha } };
+  return { ...node, rest: { ...(await wholeCommit(node, call)), oid: sha } };
+}
+
 const ofWhole =
   (show: (commit: Fields, call: GraphqlCall) => unknown): Resolver =>
   async (node, _args, call) =>
@@ -153,11 +161,25 @@ const gitActor =
         };
   };
 
-const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
+export const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
   `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`;
 
 /** GraphQL's names of changes that differ from REST's. GraphQL has no name for what REST calls unchanged. */
 const CHANGES: ReadonlyMap<string, string> = new Map([["removed", "DELETED"]]);
+
+const parents: Resolver = async (node, args: PageArguments, call, info) => {
+  const { repositoryId } = node;
+  const held = rowsOf((await wholeCommit(node, call)).parents).map(
+    ({ sha }, at): Node => ({ kind: "Commit", repositoryId, rest: { oid: sha ?? null, id: at } }),
+  );
+  return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
+};
+
+/** The page of a commit among those of its pull request. */
+const pageInPull = ({ rest: { commit, pull } }: Node): string => {
+  const { html_url: page, head } = objectOf(pull);
+  return `${page}/commits/${commit === undefined ? objectOf(head).sha : objectOf(commit).sha}`;
+};
 
 export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
   Commit: {
@@ -165,9 +187,14 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
     oid: rest("oid"),
     id: async (node, _args, call) => call.idOf((await wholeCommit(node, call)).node_id, node.repositoryId),
     statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
+    status: ({ repositoryId, rest: { oid } }, _args, call, info) => statusOf(call, info, repositoryId, oid),
+    checkSuites: ({ repositoryId, rest: { oid } }, args: PageArguments, call, info) =>
+      suitesOf(call, info, args, { repositoryId, sha: String(oid) }),
+    parents,
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     url: (node, _args, call) => commitPage(node, call),
     commitUrl: (node, _args, call) => commitPage(node, call),
+    commitResourcePath: async (node, _args, call) => pathnameOf(await commitPage(node, call)),
     resourcePath: async (node, _args, call) => pathnameOf(await commitPage(node, call)),
     message: ofWhole((commit) => git(commit).message),
     messageHeadline: ofWhole((commit, call) => wordsOf(commit, call).headline),
@@ -180,6 +207,14 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
   GitActor: {
     name: rest("name"),
     email: rest("email"),
+    // REST shows the moment alone, and not the author's time zone.
+    date: ({ rest: { date } }, _args, call) => {
+      call.lacks();
+      return date ?? null;
+    },
+    // Only the service finds a picture for an address without an account.
+    avatarUrl: ({ rest: { account }, kind }, { size }: { size?: number | null }, call, info) =>
+      account == null ? notHeld(call, info, kind) : avatarOf(objectOf(account), size),
     user: ({ rest: { account } }) => {
       const actor = actorOf(account);
       return actor?.kind === "User" ? actor : null;
@@ -191,6 +226,8 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
       const { sha } = objectOf(commit);
       return { kind: "Commit", repositoryId, rest: { ...objectOf(commit), oid: sha ?? null } };
     },
+    url: pageInPull,
+    resourcePath: (node) => pathnameOf(pageInPull(node)),
     pullRequest: ({ repositoryId, rest: { pull } }) => ({
       kind: "PullRequest",
       repositoryId,

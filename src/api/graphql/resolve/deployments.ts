@@ -13,6 +13,7 @@ import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
+  commitNode,
   databaseId,
   enumValue,
   lacking,
@@ -23,6 +24,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
+import { refNamed } from "./refs.ts";
 
 /** @throws GraphQLError as `lacking`, if the mirror does not hold the list of deployments */
 async function requireList(call: GraphqlCall, repositoryId: number): Promise<void> {
@@ -111,6 +113,8 @@ export const deploymentResolvers: Readonly<Record<string, TypeResolvers>> = {
     id: nodeId,
     databaseId,
     commitOid: rest("sha"),
+    commit: ({ repositoryId, rest: { sha } }) => commitNode(repositoryId, sha),
+    ref: ({ repositoryId, rest: { ref } }, _args, call) => refNamed(call, repositoryId, String(ref)),
     createdAt: rest("created_at"),
     creator,
     description: rest("description"),

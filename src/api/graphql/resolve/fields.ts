@@ -1,12 +1,12 @@
 import type { MirrorPart } from "../../../config/parts.ts";
-import type { Json } from "../../../json.ts";
+import { type Json, objectOf } from "../../../json.ts";
 import type { CodeRight, Right } from "../../../kinds/contract/rights.ts";
 import { associationFor } from "../../../mirror/documents/documents.ts";
 import { hasWhereSeen } from "../../../mirror/read/repositories.ts";
 import { accessLevelOf, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
-import { notGiven, typedError } from "../run/errors.ts";
+import { helpBeyond, notGiven, typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 
 /** What the fields of several types share. */
@@ -38,6 +38,12 @@ export const onceRead =
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
   };
 
+/** Refuses a field of this resource, since the mirror does not hold it. @throws GraphQLError if upstream may not answer */
+export function notHeld(call: GraphqlCall, { fieldName }: FieldInfo, kind: Node["kind"]): never {
+  call.lacks();
+  throw typedError("FORBIDDEN", `\`${fieldName}\` of this ${kind} is not mirrored. ${helpBeyond(call.ctx.config)}`);
+}
+
 /** A field that may be null and that the mirror cannot know: `forward/side.ts` names these. */
 export const notMirrored: Resolver = () => null;
 
@@ -47,7 +53,10 @@ export const notMirrored: Resolver = () => null;
  */
 export function lacking(call: GraphqlCall, things: "branches and tags" | MirrorPart): never {
   call.lacks();
-  throw typedError("UNPROCESSABLE", `This of the ${things} of this repository is not mirrored.`);
+  throw typedError(
+    "UNPROCESSABLE",
+    `This of the ${things} of this repository is not mirrored. ${helpBeyond(call.ctx.config)}`,
+  );
 }
 
 /** A REST value as GraphQL's enum has it: `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
@@ -88,6 +97,8 @@ export const comment: TypeResolvers = {
   ...ofRepository,
   body: ({ rest: { body } }) => body ?? "",
   author: account("user"),
+  publishedAt: rest("created_at"),
+  viewerDidAuthor: ({ rest: { user } }, _args, call) => objectOf(user).id === call.caller.userId,
   authorAssociation: ({ repositoryId, rest: { author_association } }, _args, call) => {
     const shown = associationFor(author_association, accessLevelOf(call.caller, repositoryId));
     // Only upstream knows whether this caller is shown a closer association.
@@ -99,6 +110,12 @@ export const comment: TypeResolvers = {
   url: rest("html_url"),
   resourcePath,
 };
+
+/** A REST time with milliseconds or an offset, as GraphQL writes times: `2026-01-31T12:00:00Z`. */
+export function utcTime(value: Json | undefined): string | null {
+  const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString().replace(".000Z", "Z");
+}
 
 // Checks the caller's rights to the contents of a repository.
 

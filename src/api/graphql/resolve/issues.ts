@@ -6,9 +6,9 @@ import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
 import { pullCommits, pullFiles } from "./commits.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
-import { comment, enumValue, onceRead, rest, type TypeResolvers, upper } from "./fields.ts";
+import { comment, enumValue, given, onceRead, type Resolver, rest, type TypeResolvers, upper } from "./fields.ts";
 import { pullMerging } from "./pull-merging.ts";
-import { pullReactionGroups, reactionGroups } from "./reactions.ts";
+import { pullReactionGroups, pullReactions, reactionGroups, reactions } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";
 import { pullThreads } from "./threads.ts";
@@ -53,9 +53,24 @@ function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value:
   return rowsOf(value).map((one) => ({ kind, repositoryId, rest: one }));
 }
 
+/**
+ * The issue that this one is a part of. One in a repository that the caller does not see is left out, as in REST. Only a
+ * read shows the parent, and it shows nothing where there is none.
+ */
+const parentOf: Resolver = async ({ rest: { parent_issue_url: address } }, _args, call) => {
+  const [, name, number] = /\/repos\/([^/]+\/[^/]+)\/issues\/(\d+)$/.exec(String(address)) ?? [];
+  const repository = name === undefined ? null : await call.repositoryNamed(name, true);
+  const parent = repository && (await call.numbered("Issue", repository.repositoryId, Number(number)));
+  if (parent) return given(call, parent);
+  call.lacks();
+  return null;
+};
+
 export const issue: TypeResolvers = {
   ...issueOrPull,
   reactionGroups,
+  reactions,
+  parent: parentOf,
   state: upper("state"),
   stateReason: ({ rest: { state_reason } }, { enableDuplicate }: { enableDuplicate?: boolean | null }) => {
     const reason = enumValue(state_reason);
@@ -74,6 +89,7 @@ export const pullRequest: TypeResolvers = {
   commits: pullCommits,
   files: pullFiles,
   reactionGroups: pullReactionGroups,
+  reactions: pullReactions,
   state: ({ rest: { merged_at, state } }) => (merged_at ? "MERGED" : enumValue(state)),
   permalink: rest("html_url"),
   isDraft: ({ rest: { draft } }) => draft === true,

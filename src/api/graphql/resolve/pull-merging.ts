@@ -1,5 +1,13 @@
 /** What a pull request shows about being merged. */
-import { commitNode, enumValue, notMirrored, type TypeResolvers } from "./fields.ts";
+import { objectOf } from "../../../json.ts";
+import { actorOf, type Node } from "../call/node.ts";
+import { commitNode, enumValue, notHeld, notMirrored, pathnameOf, rest, type TypeResolvers } from "./fields.ts";
+import { baseRef, headRef } from "./refs.ts";
+
+const below = (page: string): TypeResolvers => ({
+  [`${page}Url`]: ({ rest: { html_url } }) => `${html_url}/${page}`,
+  [`${page}ResourcePath`]: ({ rest: { html_url } }) => pathnameOf(`${html_url}/${page}`),
+});
 
 export const pullMerging: TypeResolvers = {
   canBeRebased: ({ rest: { rebaseable, state } }, _args, call) => {
@@ -15,7 +23,32 @@ export const pullMerging: TypeResolvers = {
   // REST shows the test merge and the merge under one key.
   potentialMergeCommit: ({ repositoryId, rest: { state, merge_commit_sha } }) =>
     state === "open" ? commitNode(repositoryId, merge_commit_sha) : null,
-  // Only upstream knows whether the branch still exists, and which reviews it requires.
-  baseRef: notMirrored,
+  autoMergeRequest: ({ repositoryId, rest: pull }, _args, call): Node | null => {
+    const { auto_merge: asked } = pull;
+    if (asked == null) return null;
+    // REST and GraphQL may word the commit differently.
+    call.lacks();
+    return { kind: "AutoMergeRequest", repositoryId, rest: { ...objectOf(asked), pull } };
+  },
+  // No event and no route of REST tells of the queue. Only open pull requests wait in it.
+  isInMergeQueue: ({ rest: { state }, kind }, _args, call, info) =>
+    state === "open" ? notHeld(call, info, kind) : false,
+  baseRef,
+  headRef,
+  ...below("checks"),
+  ...below("revert"),
+  // Only upstream knows which reviews are required.
   reviewDecision: notMirrored,
+};
+
+export const autoMerging: TypeResolvers = {
+  commitBody: rest("commit_message"),
+  commitHeadline: rest("commit_title"),
+  enabledBy: ({ rest: { enabled_by } }) => actorOf(enabled_by),
+  mergeMethod: ({ rest: { merge_method } }) => enumValue(merge_method),
+  pullRequest: ({ repositoryId, rest: { pull } }): Node => ({
+    kind: "PullRequest",
+    repositoryId,
+    rest: objectOf(pull),
+  }),
 };

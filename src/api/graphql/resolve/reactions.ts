@@ -1,6 +1,7 @@
 /** The counts of reactions. REST tells only these, so who reacted is not known. */
 import { type Fields, objectOf } from "../../../json.ts";
 import type { GraphqlCall } from "../call/call.ts";
+import { typedError } from "../run/errors.ts";
 import type { Resolver } from "./fields.ts";
 
 /** REST's names, in the order in which the service lists the groups. */
@@ -21,6 +22,25 @@ export const reactionGroups: Resolver = ({ rest }, _args, call) => groupsByConte
 /** REST tells a pull request's reactions on its issue side. */
 export const pullReactionGroups: Resolver = async ({ repositoryId, rest: { number } }, _args, call) =>
   groupsByContent((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {}, call);
+
+interface ReactionArguments {
+  content?: string | null;
+}
+
+/** How many reactions there are; of one kind if the caller names it. */
+export const reactions: Resolver = ({ rest }, args: ReactionArguments, call) => countOf(rest, args, call);
+
+export const pullReactions: Resolver = async ({ repositoryId, rest: { number } }, args: ReactionArguments, call) =>
+  countOf((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {}, args, call);
+
+function countOf({ reactions }: Fields, { content }: ReactionArguments, call: GraphqlCall): { totalCount: number } {
+  if (!reactions) {
+    call.lacks();
+    throw typedError("SERVICE_UNAVAILABLE", "The reactions to this are not mirrored yet.");
+  }
+  const [key = "total_count"] = Object.entries(REACTION_CONTENTS).find(([, name]) => name === content) ?? [];
+  return { totalCount: Number(objectOf(reactions)[key] ?? 0) };
+}
 
 function groupsByContent({ reactions }: Fields, call: GraphqlCall): object[] | null {
   if (!reactions) {

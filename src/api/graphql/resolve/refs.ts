@@ -3,28 +3,80 @@ import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
 import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
+import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
-import type { PageArguments } from "./connection.ts";
-import { storedConnection } from "./connection.ts";
+import { commitPage, requireCommit } from "./commits.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   commitNode,
   lacking,
   notMirrored,
   ofRepository,
+  pathnameOf,
   type Resolver,
   readsCodeOf,
   type TypeResolvers,
 } from "./fields.ts";
+import { embeddedRepository } from "./repository-details.ts";
 
-/** The ref as the mirror has it. Null: there is no such ref. @throws GraphQLError as `lacking` */
-async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number }): Promise<FoundRef | null> {
+/** A ref, and where it is. */
+type RefKey = RefName & { repositoryId: number };
+
+/** The ref as the mirror has it, for callers who may see it. Null: there is no such ref. Undefined: not held. */
+function heldRef(call: GraphqlCall, key: RefKey): Promise<FoundRef | null | undefined> {
+  return call.loader<RefKey, FoundRef | null | undefined>("refs", (keys) => findRefs(call.db, keys)).load(key);
+}
+
+/** The same. @throws GraphQLError as `lacking` */
+async function refOf(call: GraphqlCall, key: RefKey): Promise<FoundRef | null> {
   if (!(await readsCodeOf(call, key.repositoryId, "contents"))) return lacking(call, "branches and tags");
-  const found = await call
-    .loader<typeof key, FoundRef | null | undefined>("refs", (keys) => findRefs(call.db, keys))
-    .load(key);
+  const found = await heldRef(call, key);
   return found === undefined ? lacking(call, "branches and tags") : found;
 }
+
+/**
+ * The branch or tag that a name means. A name that is both, or that looks like the beginning of a full one, is
+ * upstream's to resolve. @throws GraphQLError as `lacking`
+ */
+export async function refNamed(call: GraphqlCall, repositoryId: number, name: string): Promise<Node | null> {
+  const named = refNameOf(name);
+  if (named) return (await refOf(call, { repositoryId, ...named })) && refNode(repositoryId, name);
+  if (/^(refs|heads|tags)(\/|$)/.test(name)) return lacking(call, "branches and tags");
+  const branch = await refOf(call, { repositoryId, kind: "heads", name });
+  const tag = await refOf(call, { repositoryId, kind: "tags", name });
+  if (branch && tag) return lacking(call, "branches and tags");
+  if (branch) return refNode(repositoryId, `refs/heads/${name}`);
+  return tag && refNode(repositoryId, `refs/tags/${name}`);
+}
+
+/** The commit that a tag leads to; null: there is no such tag. @throws GraphQLError as `lacking` */
+export async function taggedCommit(call: GraphqlCall, repositoryId: number, name: string): Promise<Node | null> {
+  const found = await refOf(call, { repositoryId, kind: "tags", name });
+  return found && (commitNode(repositoryId, found.commitSha) ?? lacking(call, "branches and tags"));
+}
+
+/**
+ * The branch at an end of a pull request, as long as it is there. Null also where the mirror does not know: clients ask
+ * for it whether they need it or not.
+ */
+const endRef =
+  (end: "base" | "head"): Resolver =>
+  async ({ rest }, _args, call) => {
+    const { ref, repo } = objectOf(rest[end]);
+    const home = embeddedRepository(call, repo);
+    const name = textOf(ref);
+    if (!home || name === null) return null;
+    const { repositoryId, rest: fields } = home;
+    const seen = { id: repositoryId, isPrivate: fields.private === true };
+    const found = readsCode(call.caller, call.access, seen, "contents")
+      ? await heldRef(call, { repositoryId, kind: "heads", name })
+      : undefined;
+    if (found === undefined) call.lacks();
+    return found ? refNode(repositoryId, `refs/heads/${name}`) : null;
+  };
+export const baseRef = endRef("base");
+export const headRef = endRef("head");
 
 const refNode = (repositoryId: number, ref: string): Node => ({ kind: "Ref", repositoryId, rest: { ref } });
 
@@ -50,16 +102,31 @@ const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) 
   return storedConnection(call, info, args, { kind: "Ref", source, parent: { r: repositoryId, n: 0 } });
 };
 
+const HASH = /^[0-9a-f]{40}$/;
+
+/** The object of a hash that is a known commit's, or what a branch or tag points to. */
+async function objectAt(
+  { repositoryId, rest: { default_branch: branch } }: Node,
+  { expression, oid }: { expression?: string | null; oid?: string | null },
+  call: GraphqlCall,
+): Promise<Node | null> {
+  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call, "branches and tags");
+  const text = oid ?? expression ?? "";
+  if (HASH.test(text)) return requireCommit(call, repositoryId, text);
+  // What else an expression may say, such as `main:README.md` or `main~2`, takes Git.
+  if (oid != null || text === "" || /[:^~@{]/.test(text)) return lacking(call, "branches and tags");
+  const name = text === "HEAD" ? `refs/heads/${branch}` : text;
+  const ref = await refNamed(call, repositoryId, name);
+  return ref && refTarget(ref, call);
+}
+
 export const repositoryRefs: TypeResolvers = {
   // The name of the default branch is metadata. The commit that it points to is not.
   defaultBranchRef: ({ repositoryId, rest: { default_branch: name } }) =>
     typeof name === "string" && name !== "" ? refNode(repositoryId, `refs/heads/${name}`) : null,
-  ref: async ({ repositoryId }, { qualifiedName }: { qualifiedName: string }, call) => {
-    const named = refNameOf(qualifiedName);
-    // A short name may name a branch or a tag.
-    if (!named) return lacking(call, "branches and tags");
-    return (await refOf(call, { repositoryId, ...named })) && refNode(repositoryId, qualifiedName);
-  },
+  ref: ({ repositoryId }, { qualifiedName }: { qualifiedName: string }, call) =>
+    refNamed(call, repositoryId, qualifiedName),
+  object: (node, args: { expression?: string | null; oid?: string | null }, call) => objectAt(node, args, call),
   refs,
 };
 
@@ -85,8 +152,8 @@ export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
   Tag: {
     ...ofRepository,
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
-    commitUrl: async ({ repositoryId, rest: { oid } }, _args, call) =>
-      `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`,
+    commitUrl: (node, _args, call) => commitPage(node, call),
+    commitResourcePath: async (node, _args, call) => pathnameOf(await commitPage(node, call)),
     id: (_node, _args, call) => lacking(call, "branches and tags"),
     name: ({ rest: { name } }) => name,
     oid: ({ rest: { oid } }) => oid,

@@ -18,6 +18,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
+import { refNamed, taggedCommit } from "./refs.ts";
 
 /** What the mirror holds of a repository's releases. @throws GraphQLError as `lacking`, if the list is incomplete */
 async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldReleases> {
@@ -106,6 +107,9 @@ export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
       return heldConnection(info, args, nodes, { keyOf: (_, at) => String(at).padStart(6, "0") });
     },
     resourcePath,
+    tag: ({ repositoryId, rest: { tag_name: name } }, _args, call) => refNamed(call, repositoryId, `refs/tags/${name}`),
+    tagCommit: ({ repositoryId, rest: { tag_name: name } }, _args, call) =>
+      taggedCommit(call, repositoryId, String(name)),
     tagName: rest("tag_name"),
     updatedAt: onceRead("updated_at"),
     url: rest("html_url"),
@@ -119,6 +123,7 @@ export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
     name: rest("name"),
     release: ({ repositoryId, rest: { release } }) => ({ kind: "Release", repositoryId, rest: objectOf(release) }),
     size: rest("size"),
+    uploadedBy: ({ rest: { uploader } }, _args, call) => actorOf(uploader) ?? lacking(call, "releases"),
     updatedAt: rest("updated_at"),
   },
 };

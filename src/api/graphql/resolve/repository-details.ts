@@ -9,7 +9,7 @@ import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
-import { onceRead, type Resolver, type TypeResolvers } from "./fields.ts";
+import { notHeld, onceRead, pathnameOf, type Resolver, type TypeResolvers } from "./fields.ts";
 
 async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promise<Rights | null> {
   const { caller } = call;
@@ -61,6 +61,12 @@ export const repositoryDetails: TypeResolvers = {
   rebaseMergeAllowed: setting("allow_rebase_merge", true),
   squashMergeAllowed: setting("allow_squash_merge", true),
   deleteBranchOnMerge: setting("delete_branch_on_merge", false),
+  allowUpdateBranch: setting("allow_update_branch", false),
+  autoMergeAllowed: setting("allow_auto_merge", false),
+  forkingAllowed: onceRead("allow_forking"),
+  webCommitSignoffRequired: onceRead("web_commit_signoff_required"),
+  // REST does not tell when a repository was archived.
+  archivedAt: ({ rest: { archived }, kind }, _args, call, info) => (archived ? notHeld(call, info, kind) : null),
   parent: ({ rest: { parent } }, _args, call) => embeddedRepository(call, parent),
   templateRepository: ({ rest: { template_repository } }, _args, call) => embeddedRepository(call, template_repository),
   repositoryTopics: ({ repositoryId, rest: { topics } }, args: PageArguments, _call, info) => {
@@ -79,6 +85,10 @@ export const repositoryDetails: TypeResolvers = {
     const totalCount = () => onceRead("subscribers_count")(node, args, call, info);
     return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
   },
+  stargazers: ({ rest: { stargazers_count } }, args: PageArguments, _call, info) => {
+    pageRequest(info, args, () => null);
+    return { totalCount: stargazers_count };
+  },
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
     call.hasPart();
     await call.requireRepositoryById(node.repositoryId);
@@ -89,4 +99,12 @@ export const repositoryDetails: TypeResolvers = {
   },
 };
 
-export const topicResolvers: TypeResolvers = { topic: ({ rest: { name } }) => ({ name }) };
+/** Topics have pages beside the repositories'. */
+const topicPage = async ({ repositoryId, rest: { name } }: Node, call: GraphqlCall): Promise<string> =>
+  new URL(`/topics/${name}`, String((await call.requireRepositoryById(repositoryId)).rest.html_url)).href;
+
+export const topicResolvers: TypeResolvers = {
+  topic: ({ rest: { name } }) => ({ name }),
+  url: (node, _args, call) => topicPage(node, call),
+  resourcePath: async (node, _args, call) => pathnameOf(await topicPage(node, call)),
+};

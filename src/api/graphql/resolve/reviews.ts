@@ -18,7 +18,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
-import { reactionGroups } from "./reactions.ts";
+import { reactionGroups, reactions } from "./reactions.ts";
 
 /** The number at the end of the address of an issue or pull request. */
 function numberAtEnd(address: Json | undefined): number {
@@ -72,16 +72,23 @@ export const latestReviews: Resolver = (
     parent: { r: repositoryId, n: Number(number) },
   });
 
+const begunAt: Resolver = ({ rest: { created_at, submitted_at } }, _args, call) => {
+  if (created_at === undefined) call.lacks();
+  return created_at ?? submitted_at;
+};
+
+/** Only an edit moves the time of a comment. */
+const includesCreatedEdit: Resolver = ({ rest: { created_at, updated_at } }) => updated_at !== created_at;
+
 export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
   IssueComment: {
     ...comment,
     reactionGroups,
-    viewerDidAuthor: ({ rest: { user } }, _args, call) => objectOf(user).id === call.caller.userId,
+    reactions,
     // REST sets `minimized` on minimized comments alone.
     isMinimized: ({ rest: { minimized } }) => minimized != null,
     minimizedReason: ({ rest: { minimized } }) => objectOf(minimized).reason ?? null,
-    // Only an edit moves the time of a comment.
-    includesCreatedEdit: ({ rest: { created_at, updated_at } }) => updated_at !== created_at,
+    includesCreatedEdit,
     // A comment under a pull request also has an issue: the pull request's issue side.
     issue: (node, _args, call) =>
       requireNode("an Issue", call.numbered("Issue", node.repositoryId, numberAtEnd(node.rest.issue_url))),
@@ -94,6 +101,9 @@ export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
     reactionGroups: notMirrored,
     state: rest("state"),
     submittedAt: rest("submitted_at"),
+    // REST does not tell when a review was begun.
+    createdAt: begunAt,
+    publishedAt: begunAt,
     // REST does not tell when a review was edited. So the mirror knows no edit of a review that only REST has shown.
     updatedAt: ({ rest: { updated_at, submitted_at } }, _args, call) => {
       if (updated_at === undefined) call.lacks();
@@ -111,6 +121,10 @@ export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
   PullRequestReviewComment: {
     ...comment,
     reactionGroups,
+    reactions,
+    includesCreatedEdit,
+    // Comments of pending reviews are not mirrored.
+    state: () => "SUBMITTED",
     pullRequest: pullOf,
     pullRequestReview: byId("PullRequestReview", "pull_request_review_id"),
     replyTo: byId("PullRequestReviewComment", "in_reply_to_id"),

@@ -1,4 +1,12 @@
 import { type FieldNode, GraphQLError, locatedError } from "graphql";
+import type { Config } from "../../../config.ts";
+
+/** What a caller can do who wants what the mirror lacks. */
+export function helpBeyond({ forwarding }: Pick<Config, "forwarding">): string {
+  return forwarding
+    ? "Show a token of the service's own, and this mirror has the service answer the whole document."
+    : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
+}
 
 /** The service's types of error. */
 type ErrorType =

@@ -29,6 +29,8 @@ import {
 /** The most values and text of one answer. A larger answer is refused as a whole, so that nobody waits for it. */
 const MAX_VALUES = 5_000_000;
 const MAX_ANSWER_CHARACTERS = 16 * 1024 * 1024;
+/** The most errors of one answer, each of some 300 bytes. */
+const MAX_ERRORS = 10_000;
 /** How many fields of a selection are written before the pace is asked. */
 const FIELDS_AT_ONCE = 32;
 /** How much text is written before the pace is asked. One field may be as long as a thousand others. */
@@ -381,6 +383,7 @@ class Execution {
     const located = errorOfField(error, field.nodes, path);
     if (form.isRequired) throw located;
     this.faults.add(located, path);
+    if (this.faults.errors.length > MAX_ERRORS) this.#refuse();
     return "null";
   }
 }

@@ -23,6 +23,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
   TypeMetaFieldDef,
+  TypeNameMetaFieldDef,
   visit,
 } from "graphql";
 
@@ -87,6 +88,22 @@ function typeForm(type: GraphQLOutputType): Form {
   return isAbstractType(type) ? { of: "abstract", isRequired: false, type } : { of: "object", isRequired: false, type };
 }
 
+/** A field that the service has and the mirror does not hold. In the document a `__typename` stands in its place. */
+export interface UnheldField {
+  /** The same for all its places: making each place its own takes long. */
+  error: GraphQLError;
+  /** Whether the service's type says that it is never null. Its parent is shown as null then. */
+  isRequired: boolean;
+}
+
+const TEXT = { of: "leaf", type: GraphQLString } as const;
+
+const refusing =
+  ({ error }: UnheldField): ResolveField =>
+  () => {
+    throw error;
+  };
+
 /** The root's own fields, which its type does not list. */
 const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map(
   [SchemaMetaFieldDef, TypeMetaFieldDef].map((field) => [field.name, field]),
@@ -117,6 +134,7 @@ export class Plan {
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
   readonly #tally: FieldCount;
+  readonly #unheld: Prepared["unheld"];
   #slots = 0;
 
   constructor(
@@ -132,6 +150,7 @@ export class Plan {
     this.#name = name;
     this.#chosen = chosen;
     this.#tally = tally;
+    this.#unheld = prepared.unheld;
     this.root = this.#selection(rootType, [operation.selectionSet]);
   }
 
@@ -189,7 +208,10 @@ export class Plan {
 
   #field(parentType: GraphQLObjectType, key: string, nodes: FieldNodes): PlannedField {
     const { value: fieldName } = nodes[0].name;
-    const definition = parentType.getFields()[fieldName] ?? META_FIELDS.get(fieldName) ?? null;
+    const unheld = this.#unheld.get(nodes[0]);
+    const definition = unheld
+      ? TypeNameMetaFieldDef
+      : (parentType.getFields()[fieldName] ?? META_FIELDS.get(fieldName) ?? null);
     if (!definition && fieldName !== "__typename")
       throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
     const slot = this.#slots++;
@@ -203,9 +225,9 @@ export class Plan {
       label: `${JSON.stringify(key)}:`,
       nodes,
       definition,
-      form: typeForm(definition?.type ?? GraphQLString),
+      form: unheld ? { ...TEXT, isRequired: unheld.isRequired } : typeForm(definition?.type ?? GraphQLString),
       // No type can say that our resolvers read no more of the info than a plan has.
-      resolve: (definition?.resolve as ResolveField | undefined) ?? null,
+      resolve: unheld ? refusing(unheld) : ((definition?.resolve as ResolveField | undefined) ?? null),
       info: { fieldName, parentType, schema: this.schema, ...selected, view: hasView ? `${this.#name}/${slot}` : null },
       slot,
       isConstant: !nodes[0].arguments?.some(hasVariable),
@@ -241,6 +263,8 @@ export class Plan {
 export interface Prepared {
   fragments: Fragments;
   isKeepable: boolean;
+  /** The fields of the document that are not held. */
+  unheld: ReadonlyMap<FieldNode, UnheldField>;
 }
 
 function hasVariable(argument: Parameters<typeof visit>[0]): boolean {
