@@ -24,10 +24,10 @@ export const QUICK = [
 export const LONG = [
   "test/api/{hostile-callers,stream-ends}.test.ts",
   "test/cli/{app,audit,deliveries,doctor,first-steps,hooks,instance,schema-guard,sql,token,words}.test.ts",
-  "test/conformance/{gh,gh-pulls,recorded-answers,recordings}.test.ts",
+  "test/conformance/{gh,gh-alone,gh-pulls,recorded-answers,recordings}.test.ts",
   "test/corpus/{beside-attack,corpus,fuzz}.test.ts",
   "test/db/{replicas,roles}.test.ts",
-  "test/documents/documents.test.ts",
+  "test/documents/{documents,own-tokens}.test.ts",
   "test/events/{chain,chain-unread,feed-kills,found,found-parts,found-storm,hooks-api,killed-worker}.test.ts",
   "test/launcher/{instance,package,start}.test.ts",
   "test/matrix/{forwarded,holders,matrix}.test.ts",

@@ -1,5 +1,4 @@
 /** What public clients send, through Tain and to upstream itself, whose schema is the service's whole one. */
-import { schema as published } from "@octokit/graphql-schema";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { type Answered, askAt } from "../support/asking.ts";
@@ -7,15 +6,7 @@ import { printFigures } from "../support/figures.ts";
 import { store } from "../support/mirrored.ts";
 import { clientDocuments } from "./all.ts";
 import type { At, ClientDocument } from "./document.ts";
-
-/** The published schema is older than what one document asks for. */
-const NEWER = `
-  input IssueFieldValueFilter { name: String }
-  extend input IssueFilters { issueFieldValues: [IssueFieldValueFilter!] }
-  type IssueFieldValue { value: String }
-  type IssueFieldValueConnection { nodes: [IssueFieldValue] }
-  extend type Issue { issueFieldValues(first: Int): IssueFieldValueConnection }
-`;
+import { SERVICE_SCHEMA } from "./service-schema.ts";
 
 const PERSON = "ghp_of-a-person";
 let world: ApiWorld;
@@ -23,7 +14,7 @@ let at: At;
 const sides = { mirror: 0, upstream: 0 };
 
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 40, repositories: 2, mergeableDelayMs: 0, wholeSchema: published.idl + NEWER });
+  world = await openApiWorld({ issues: 40, repositories: 2, mergeableDelayMs: 0, wholeSchema: SERVICE_SCHEMA });
   world.upstream.tokens.create({ token: PERSON, login: "person", repositories: "all" });
   const { world: upstream } = world.upstream;
   const found = world.repositories.find((one) => !one.private);
