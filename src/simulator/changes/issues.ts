@@ -3,8 +3,9 @@ import { unlinkAll } from "../world/issue-links.ts";
 import { GHOST_ID, type Issue, type LockReason, type Repository, type StateReason } from "../world/records.ts";
 import { checkBody, checkTitle, Refusal } from "../world/refusal.ts";
 import type { World } from "../world/world.ts";
+import { addIssueEvent, noteHappened } from "./issue-events.ts";
 
-/** Tells an event of an issue, or of a pull request when it is one. */
+/** Notes and tells what happened to an issue, or to a pull request when it is one. */
 export function tellIssue(
   world: World,
   by: number,
@@ -13,6 +14,7 @@ export function tellIssue(
   extra: Partial<WorldEvent> = {},
 ): void {
   const event = issue.pull ? "pull_request" : "issues";
+  noteHappened(world, by, issue, { ...extra, action });
   world.emit({ event, action, repository: issue.repository, senderId: by, issue, ...extra });
 }
 
@@ -204,6 +206,8 @@ export function transferIssue(world: World, by: number, issue: Issue, target: Re
     world.addComment({ ...text, issue: moved });
   }
   bury(world, issue, moved);
+  // Unconfirmed: that nothing else of what happened comes along.
+  addIssueEvent(world, by, moved, { happened: "transferred" });
   tellIssue(world, by, issue, "transferred", { transfer: { to: moved } });
   tellIssue(world, by, moved, "opened", { transfer: { from: issue } });
   return moved;
@@ -225,6 +229,7 @@ function bury(world: World, issue: Issue, to: Issue | null): void {
     rows.commentsByUpdated.removed();
   }
   world.issues.delete(issue.id);
+  world.issueEvents.forget(issue);
   const kind = to ? "transferred" : "deleted";
   rows.tombstones.set(issue.number, { kind, last: issue, to, at: world.clock.now() });
 }

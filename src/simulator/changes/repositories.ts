@@ -109,6 +109,7 @@ export function deleteRepository(world: World, by: number, repository: Repositor
   for (const issue of rows.byNumber) {
     if (!issue) continue;
     world.issues.delete(issue.id);
+    world.issueEvents.forget(issue);
     if (!issue.pull) continue;
     world.pulls.delete(issue.pull.id);
     for (const review of issue.pull.reviews) world.reviews.delete(review.id);

@@ -1,6 +1,7 @@
 import type { PullIssue, Review, ReviewComment, ReviewState } from "../world/records.ts";
 import { checkBody, invalid, Refusal } from "../world/refusal.ts";
 import type { World } from "../world/world.ts";
+import { addIssueEvent } from "./issue-events.ts";
 
 export interface ReviewInput {
   readonly body?: string;
@@ -100,16 +101,18 @@ export function editReview(world: World, by: number, review: Review, body: strin
   });
 }
 
-export function dismissReview(world: World, by: number, review: Review): void {
+export function dismissReview(world: World, by: number, review: Review, message: string | null = null): void {
   if (review.state !== "APPROVED" && review.state !== "CHANGES_REQUESTED") {
     throw new Refusal(422, "Unprocessable Entity", ["Can not dismiss a commented pull request review"]);
   }
   const { issue } = review;
   world.changing(review);
   world.changing(issue);
+  const dismissed = { reviewId: review.id, state: review.state.toLowerCase(), message };
   review.state = "DISMISSED";
   review.updatedAt = world.now();
   world.bump(issue);
+  addIssueEvent(world, by, issue, { happened: "review_dismissed", details: { dismissed } });
   world.emit({
     event: "pull_request_review",
     action: "dismissed",

@@ -1,5 +1,6 @@
 /** Every change of the world by name, with JSON arguments: for tests and demonstrations in other processes. */
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
+import { addIssueEvent } from "../changes/issue-events.ts";
 import {
   createIssue,
   deleteIssue,
@@ -17,6 +18,7 @@ import * as reviews from "../changes/reviews.ts";
 import { createUser, deleteUser, renameUser } from "../changes/users.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { issueView, labelView, milestoneView } from "../views/issue.ts";
+import { issueEventView } from "../views/issue-event.ts";
 import { fullPull } from "../views/pull.ts";
 import { fullRepository } from "../views/repository.ts";
 import { publicUser } from "../views/user.ts";
@@ -184,6 +186,12 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   removeRequestedReviewers: (world, by, given) =>
     pulls.removeRequestedReviewers(world, by, given.pull(), given.userIds("logins") ?? []),
   deleteForkHead: (world, _by, given) => pulls.deleteForkHead(world, given.pull()),
+
+  /** A commit names the issue: no webhook tells of it, and no time moves. */
+  referenceIssue: (world, by, given, view) => {
+    const event = { happened: "referenced", commitId: given.optional("sha") ?? world.newSha() };
+    return issueEventView(view, addIssueEvent(world, by, given.issue(), event), { withIssue: true });
+  },
 
   createComment: (world, by, given, view) =>
     commentView(view, createComment(world, by, given.issue(), given.text("body"))),

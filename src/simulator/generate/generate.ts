@@ -9,6 +9,7 @@ import { type Random, seededRandom } from "../world/random.ts";
 import { GHOST_ID, type Milestone, type Repository, type Seconds } from "../world/records.ts";
 import { isPull, type World } from "../world/world.ts";
 import { addCode, type CodeSizes } from "./generate-code.ts";
+import { addIssueEvents } from "./generate-events.ts";
 import {
   addComment,
   addIssue,
@@ -33,6 +34,8 @@ export interface GenerateOptions extends TalkOptions {
   readonly organization?: string;
   /** With checks, statuses, branches, tags, releases, deployments and runs of workflows: how many. Default: none of them. */
   readonly code?: CodeSizes;
+  /** With an event for each label, assignee, milestone and closing. Default: without. */
+  readonly issueEvents?: boolean;
   /** The last moment of the history, in seconds. Default: the world's now. */
   readonly until?: Seconds;
 }
@@ -79,6 +82,7 @@ export function generateWorld(world: World, options: GenerateOptions): Generated
     const repository = addRepository(world, random, people, at, options.repositories, until);
     repositories.push(repository);
     fillRepository(world, random, people, repository, { issues, pulls: ownPulls }, options, until);
+    if (options.issueEvents) addIssueEvents(world, repository);
     if (options.code) addCode(world, repository, options.code, options.seed + at, until);
     // Archived only once it is full: nothing happens in it afterwards.
     if (at === 3) repository.archived = true;

@@ -1,4 +1,6 @@
 import type { GraphQLResolveInfo } from "graphql";
+import { eventTypeOf } from "../views/issue-event.ts";
+import type { IssueEvent } from "../world/issue-events.ts";
 import type { Issue, Label, Milestone, Repository, Review, ReviewComment, User } from "../world/records.ts";
 import type { CheckRun, CheckSuite, Deployment, DeploymentStatus } from "../world/records-code.ts";
 import type { Call } from "./call.ts";
@@ -13,7 +15,7 @@ export type Fields<Source> = Readonly<
 /** The schema's type of a row. graphql-js hands rows on as `object`: each type has a property that no other has. */
 export function typeNameOf(row: unknown): string {
   if (typeof row !== "object" || row === null) throw new TypeError(`Not a row: ${String(row)}`);
-  if ("closing" in row) return "ClosedEvent";
+  if ("happened" in row) return eventTypeOf(row as IssueEvent) ?? "IssueEvent";
   if ("login" in row) return (row as User).type;
   if ("clientId" in row) return "App";
   if ("ownerId" in row) return "Repository";

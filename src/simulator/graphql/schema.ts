@@ -8,6 +8,7 @@ import {
   isObjectType,
   isUnionType,
 } from "graphql";
+import { EVENT_TYPES } from "../views/issue-event.ts";
 import { time } from "../views/view.ts";
 import type { Issue, User } from "../world/records.ts";
 import { accountFields, repositoryNamed } from "./accounts.ts";
@@ -26,7 +27,7 @@ import * as refs from "./refs.ts";
 import { labelFields, milestoneFields, repositoryFields } from "./repositories.ts";
 import type { Fields } from "./resolvers.ts";
 import { type Found, searchIssues, searchRepositories } from "./search.ts";
-import { closedEventFields } from "./timeline.ts";
+import { eventFields } from "./timeline.ts";
 
 // GitHub: "You may not provide more than 100 node ids".
 const MAX_IDS = 100;
@@ -99,12 +100,12 @@ const queryFields: Fields<undefined> = {
 };
 
 const FIELDS: Readonly<Record<string, Fields<never>>> = {
+  ...Object.fromEntries(EVENT_TYPES.map((type) => [type, eventFields])),
   Query: queryFields,
   Mutation: mutationFields,
   ...accountFields,
   Repository: repositoryFields,
   Issue: issueFields,
-  ClosedEvent: closedEventFields,
   PullRequest: pullFields,
   IssueComment: commentFields,
   PullRequestReview: reviewFields,

@@ -94,8 +94,7 @@ export function putReview(call: RepositoryCall): Answer {
 export function putDismissal(call: RepositoryCall): Answer {
   const by = needPush(call);
   const review = findReview(call);
-  required(text(call.body, "message"), "message");
-  dismissReview(call.world, by, review);
+  dismissReview(call.world, by, review, required(text(call.body, "message"), "message"));
   return ok(reviewView(call.view, review));
 }
 

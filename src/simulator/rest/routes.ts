@@ -12,6 +12,7 @@ import type { Answer, Call } from "./call.ts";
 import { CODE_ROUTES } from "./code-routes.ts";
 import * as comments from "./comments.ts";
 import * as hooks from "./hooks.ts";
+import * as issueEvents from "./issue-events.ts";
 import { listIssues } from "./issue-list.ts";
 import * as issues from "./issues.ts";
 import * as labels from "./labels.ts";
@@ -142,6 +143,14 @@ export const ROUTES: readonly Route[] = [
   inRepository("GET", "/issues/comments/:id", "issues/comments#get-an-issue-comment", comments.getComment),
   inRepository("PATCH", "/issues/comments/:id", "issues/comments#update-an-issue-comment", comments.patchComment),
   inRepository("DELETE", "/issues/comments/:id", "issues/comments#delete-an-issue-comment", comments.removeComment),
+  inRepository(
+    "GET",
+    "/issues/events",
+    "issues/events#list-issue-events-for-a-repository",
+    issueEvents.listRepositoryEvents,
+  ),
+  inRepository("GET", "/issues/events/:id", "issues/events#get-an-issue-event", issueEvents.getIssueEvent),
+  inRepository("GET", "/issues/:number/events", "issues/events#list-issue-events", issueEvents.listIssueEvents),
   inRepository("GET", "/issues/:number", "issues/issues#get-an-issue", issues.getIssue),
   inRepository("PATCH", "/issues/:number", "issues/issues#update-an-issue", issues.patchIssue, { deprecated: true }),
   inRepository("GET", "/issues/:number/comments", "issues/comments#list-issue-comments", comments.listIssueComments),

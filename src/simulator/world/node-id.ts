@@ -72,6 +72,13 @@ export function nodeId(kind: NodeKind, id: number, legacy: boolean, repositoryId
   return `${PREFIXES[kind]}_${Buffer.from(bytes).toString("base64url")}`;
 }
 
+/** Of what happened to an issue, as GitHub's OpenAPI shows one: `LOE_lADODwFebM5HwC0kzwAAAAF_RoSA`. */
+export function eventNodeId(prefix: string, parts: readonly number[]): string {
+  const bytes: number[] = [0x90 | (parts.length + 1), 0];
+  for (const part of parts) pack(part, bytes);
+  return `${prefix}_${Buffer.from(bytes).toString("base64url")}`;
+}
+
 /** Apps and installations have this form only. */
 export function legacyNodeId(type: string, id: number): string {
   return Buffer.from(`0${type.length}:${type}${id}`, "latin1").toString("base64");

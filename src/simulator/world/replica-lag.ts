@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import type { IssueEvent } from "./issue-events.ts";
 import type { Random } from "./random.ts";
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
 import type { Workflow, WorkflowJob, WorkflowRun } from "./records-actions.ts";
@@ -9,6 +10,7 @@ export type Row =
   | Label
   | Milestone
   | Issue
+  | IssueEvent
   | Comment
   | Review
   | ReviewComment

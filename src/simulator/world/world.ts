@@ -9,6 +9,7 @@ import { HARD_BUMPS, type UncertainBumps } from "./bumps.ts";
 import type { Clock } from "./clock.ts";
 import { Code } from "./code.ts";
 import type { WorldEvent } from "./event.ts";
+import { IssueEvents } from "./issue-events.ts";
 import * as fresh from "./new-rows.ts";
 import { type NodeKind, nodeId } from "./node-id.ts";
 import { type Random, seededRandom } from "./random.ts";
@@ -71,6 +72,7 @@ export class World {
   readonly reviews = new Map<number, Review>();
   readonly reviewComments = new Map<number, ReviewComment>();
   readonly hooks = new Map<number, Hook>();
+  readonly issueEvents = new IssueEvents();
   readonly code = new Code();
   /** By issue id: REST documents to serve as they were recorded, see `Snapshots`. */
   readonly recorded = new Map<number, RecordedDocuments>();
