@@ -14,6 +14,7 @@ export { deploymentLists, deployments } from "./kinds/deployment/table.ts";
 export { deploymentStatuses, deploymentStatusLists } from "./kinds/deployment-status/table.ts";
 export { issues } from "./kinds/issue/table.ts";
 export { issueComments } from "./kinds/issue-comment/table.ts";
+export { issueEventLists, issueEvents } from "./kinds/issue-event/table.ts";
 export { labels } from "./kinds/label/table.ts";
 export { milestones } from "./kinds/milestone/table.ts";
 export { pullRequests } from "./kinds/pull-request/table.ts";

@@ -41,6 +41,7 @@ export type ResourceKind =
   | "issue"
   | "pull_request"
   | "issue_comment"
+  | "issue_event"
   | "review"
   | "review_comment"
   | "check_run"
@@ -61,8 +62,18 @@ export type ResourceKind =
  * - releases: the list of releases, and which is the latest.
  * - deployments: the list of deployments, and the statuses of the newest.
  * - actions: the lists of workflows and of their runs, and the jobs that were asked for.
+ * - issue-events: the list of what happened to issues and pull requests.
  * - refs: the branches and tags.
  */
-export const WHOLE_KINDS = ["mergeability", "checks", "lists", "releases", "deployments", "actions", "refs"] as const;
+export const WHOLE_KINDS = [
+  "mergeability",
+  "checks",
+  "lists",
+  "releases",
+  "deployments",
+  "actions",
+  "issue-events",
+  "refs",
+] as const;
 export type WholeKind = (typeof WHOLE_KINDS)[number];
 export type MarkKind = ResourceKind | WholeKind;

@@ -211,6 +211,27 @@ export const checks = views
   })
   .existing();
 
+export const issueEvents = views
+  .view("issue_events", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    number: integer().notNull(),
+    id: int8().notNull(),
+    isPullRequest: boolean("is_pull_request").notNull(),
+    event: text().notNull(),
+    actor: text(),
+    actorId: int8("actor_id"),
+    subject: text(),
+    label: text(),
+    milestone: text(),
+    titleFrom: text("title_from"),
+    titleTo: text("title_to"),
+    commitId: text("commit_id"),
+    createdAt: timestamptz("created_at").notNull(),
+    readAt: timestamptz("read_at"),
+  })
+  .existing();
+
 export const releases = views
   .view("releases", {
     repositoryId: int8("repository_id").notNull(),

@@ -13,6 +13,7 @@ import * as checks from "./rest/checks.ts";
 import * as comments from "./rest/comments.ts";
 import * as deployments from "./rest/deployments.ts";
 import { HOOK_OPERATIONS } from "./rest/hooks/hook-operations.ts";
+import * as issueEvents from "./rest/issue-events.ts";
 import { getIssue, listIssueLabels, listIssues } from "./rest/issues.ts";
 import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./rest/issues-across.ts";
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./rest/labels.ts";
@@ -98,6 +99,16 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
       deployments.getDeploymentStatus,
       "deployments/statuses#get-a-deployment-status",
     ],
+  ],
+  "issue-events": [
+    [
+      "/issues/events",
+      "issues or pulls",
+      issueEvents.listRepositoryEvents,
+      "issues/events#list-issue-events-for-a-repository",
+    ],
+    ["/issues/events/:id", "issues or pulls", issueEvents.getIssueEvent, "issues/events#get-an-issue-event"],
+    ["/issues/:number/events", "issues or pulls", issueEvents.listIssueEvents, "issues/events#list-issue-events"],
   ],
   releases: [
     ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],

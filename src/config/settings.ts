@@ -1,5 +1,5 @@
 import { CALLER_SETTINGS } from "./caller-settings.ts";
-import { MIRROR_PARTS } from "./parts.ts";
+import { ALL_PARTS, MIRROR_PARTS } from "./parts.ts";
 import { redisUrl } from "./redis-address.ts";
 import { appId, privateKey, secret, secrets, tokens } from "./secrets.ts";
 import type { Setting } from "./setting.ts";
@@ -150,7 +150,7 @@ export const SETTINGS = {
     name: "MIRROR",
     read: parts,
     default: "",
-    about: `What to mirror of every repository beside issues and pull requests, comma separated: ${MIRROR_PARTS.map((part) => `\`${part}\``).join(", ")} (docs/quota.md). \`tain add owner/name --mirror checks\` says so of one repository.`,
+    about: `What to mirror of every repository beside issues and pull requests, comma separated: ${MIRROR_PARTS.map((part) => `\`${part}\``).join(", ")}, or \`${ALL_PARTS}\` (docs/quota.md). \`tain add owner/name --mirror checks\` says so of one repository.`,
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",

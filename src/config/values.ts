@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
-import { MIRROR_PARTS, type MirrorPart } from "./parts.ts";
+import { ALL_PARTS, MIRROR_PARTS, type MirrorPart } from "./parts.ts";
 
 // Each function reads one form of setting. It throws an Error whose message continues a sentence that begins with the
 // setting's name.
@@ -51,10 +51,10 @@ export function origins(text: string): "*" | string[] {
 
 /** What to mirror beside issues and pull requests. If no part is named, the list is empty. */
 export function parts(text: string): MirrorPart[] {
-  const named = separated(text).map((part) => {
-    const known = MIRROR_PARTS.find((one) => one === part);
-    if (!known) throw new Error(`names what cannot be mirrored: ${part} (there is ${MIRROR_PARTS.join(", ")})`);
-    return known;
+  const named = separated(text).flatMap((part) => {
+    const known = part === ALL_PARTS ? MIRROR_PARTS : MIRROR_PARTS.filter((one) => one === part);
+    if (known.length > 0) return known;
+    throw new Error(`names what cannot be mirrored: ${part} (there is ${[...MIRROR_PARTS, ALL_PARTS].join(", ")})`);
   });
   return [...new Set(named)];
 }

@@ -5,6 +5,7 @@ import { deployment } from "./deployment/kind.ts";
 import { deploymentStatus } from "./deployment-status/kind.ts";
 import { issue } from "./issue/kind.ts";
 import { issueComment } from "./issue-comment/kind.ts";
+import { issueEvent } from "./issue-event/kind.ts";
 import { label } from "./label/kind.ts";
 import { milestone } from "./milestone/kind.ts";
 import { pullRequest } from "./pull-request/kind.ts";
@@ -26,6 +27,7 @@ const RESOURCES: Readonly<Record<Kind, Resource>> = {
   issue,
   pull_request: pullRequest,
   issue_comment: issueComment,
+  issue_event: issueEvent,
   review,
   review_comment: reviewComment,
   check_run: checkRun,

@@ -5,6 +5,7 @@ import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { addAsset } from "../../src/simulator/changes/releases.ts";
 import { addCode } from "../../src/simulator/generate/generate-code.ts";
+import { addIssueEvents } from "../../src/simulator/generate/generate-events.ts";
 import { loadHistory } from "../../src/simulator/generate/histories.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
@@ -96,6 +97,7 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     [/\/pulls\/:number\/reviews\/:id/, reviews],
     [/\/pulls\/comments\/:id/, (await ids("/pulls/comments", "id")).map((id) => `/pulls/comments/${id}`)],
     [/\/issues\/comments\/:id/, (await ids("/issues/comments", "id")).map((id) => `/issues/comments/${id}`)],
+    [/\/issues\/events\/:id/, (await ids("/issues/events", "id")).map((id) => `/issues/events/${id}`)],
     [/\/issues\/:number/, (await first("/issues?state=all")).map((number) => `/issues/${number}`)],
     [/\/pulls\/:number/, pulls.slice(0, 10).map(({ number }) => `/pulls/${number}`)],
     [/\/milestones\/:number/, (await first("/milestones?state=all")).map((number) => `/milestones/${number}`)],
@@ -156,6 +158,7 @@ function addParts({ upstream: { world } }: ApiWorld, fullName: string): void {
   const repository = world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error(`${fullName} is not there`);
   const app = checkApp(world, "linter");
+  addIssueEvents(world, repository);
   addCode(world, repository, { deployments: 4, workflowRuns: 6 }, 7, world.now());
   const [release] = world.code.of(repository).releases.values();
   if (release) addAsset(world, repository.ownerId, release, { name: "tain.zip" });

@@ -1,11 +1,12 @@
 import { endJob, startWorkflowRun, workflowOf } from "../../src/simulator/changes/actions.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { createDeployment, createDeploymentStatus } from "../../src/simulator/changes/deployments.ts";
+import { addIssueEvent } from "../../src/simulator/changes/issue-events.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
 import type { Simulator } from "../../src/simulator/control/running.ts";
 import { broughtCommit } from "../../src/simulator/world/commits.ts";
-import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/world/records.ts";
+import type { Issue, PullIssue, Repository, User, Visibility } from "../../src/simulator/world/records.ts";
 import type { Target } from "../api/targets.ts";
 
 /** Repositories, named by what becomes of each. All but the first three change while the mirror serves them. */
@@ -112,6 +113,9 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
   merged.state = "closed";
   merged.closedAt = world.now();
   const onIssue = world.addComment({ issue, authorId: octo.id, body: `On ${mark("case")}` });
+  const happened = (to: Issue, from: string) =>
+    addIssueEvent(world, octo.id, to, { happened: "renamed", details: { rename: { from, to: to.title } } });
+  const events = new Map([issue, pull].map((one, at) => [one.id, happened(one, mark(at > 0 ? "patch" : "case"))]));
   const onPull = world.addComment({ issue: pull, authorId: octo.id, body: `On ${mark("patch")}` });
   const review = world.addReview({ issue: pull, authorId: octo.id, state: "APPROVED", body: `Of ${mark("patch")}` });
   const { sha } = pull.pull.head;
@@ -153,6 +157,7 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       "milestones/number": String(milestone.number),
       name: label.name,
       "issues/comments/id": String(comment.id),
+      "issues/events/id": String(events.get(of.id)?.id),
       "pulls/comments/id": String(reviewComment.id),
       "comments/id": String(reviewComment.id),
       "reviews/id": String(review.id),

@@ -254,9 +254,9 @@ export function openPages(maxBytes: number): Kept<RenderedPage> {
 
 /** How the page's repository stands; null: the page may not be shown. */
 export function shownVersion(
-  { repositoryId }: RenderedPage,
+  { repositoryId, confirmedAt }: RenderedPage,
   repositoryVersions: RepositoryVersions,
 ): RepositoryVersion | null {
   const home = repositoryVersions.get(repositoryId);
-  return home?.isMirrored ? home : null;
+  return home?.isMirrored ? (confirmedAt ? { ...home, confirmedAt } : home) : null;
 }

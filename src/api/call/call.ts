@@ -91,6 +91,8 @@ export interface Answer extends Freshness {
   headers?: Record<string, string>;
   lastModified?: Date | null;
   link?: string | null;
+  /** `confirmedAt` is of what is shown, and not of its repository. */
+  isOwnTime?: true;
   /** Has no validators and may not be kept. */
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */
@@ -128,6 +130,8 @@ export interface RenderedPage extends KeptBody {
   lastModified: Date | null;
   /** The repository that was asked for. */
   repositoryId: number;
+  /** When upstream confirmed what it shows. Null: as its repository. */
+  confirmedAt: Date | null;
   /** Its ETags, by the parts of the request that they cover. */
   tags: Map<string, string>;
 }

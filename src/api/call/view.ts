@@ -159,8 +159,8 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
 /** As a stored document has the address of a repository other than its own. */
 const ELSEWHERE = '"\\u0002/repos/';
 const NAMES = /"\\u0002\/repos\/([^/"{?#]+\/[^/"{?#]+)/g;
-/** Upstream's only key that names another repository's issue, beside those that are not known yet. */
-const PARENT = "parent_issue_url";
+/** Keys that everybody sees and that may name another repository, beside those that are not known yet. */
+const NAMING: ReadonlySet<string> = new Set(["parent_issue_url", "commit_url"]);
 
 type Looking = Pick<Call, "caller" | "access"> & Partial<Pick<Call, "met">> & { ctx: { mirror: Mirror } };
 type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
@@ -186,7 +186,7 @@ async function withoutHiddenNames(call: Looking, document: string): Promise<stri
   const fields = parseStored<Fields>(document);
   const kept: Fields = {};
   for (const [key, value] of Object.entries(fields)) {
-    const isChecked = key === PARENT || !isPublicKey(key);
+    const isChecked = NAMING.has(key) || !isPublicKey(key);
     const names = isChecked ? [...JSON.stringify(value).matchAll(NAMES)].map(([, name = ""]) => name) : [];
     const found = await Promise.all(names.map((name) => call.ctx.mirror.repositories.named(name, call.access)));
     if (found.includes(null)) continue;

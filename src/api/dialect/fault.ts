@@ -1,4 +1,4 @@
-import type { WantedList } from "../../mirror/store/lists-below.ts";
+import type { WantedList } from "../../mirror/store/wanted-lists.ts";
 import { LineFullError } from "../../work/callers-line.ts";
 
 /** The service's pages about REST, as its errors name them. */

@@ -49,6 +49,7 @@ import { repositoryDetails, topicResolvers } from "./resolve/repository-details.
 import { reviewResolvers } from "./resolve/reviews.ts";
 import { search } from "./resolve/search.ts";
 import { threadResolvers } from "./resolve/threads.ts";
+import { eventResolvers, eventTypeOf } from "./resolve/timelines.ts";
 import { typedError } from "./run/errors.ts";
 import type { FieldInfo } from "./run/plan.ts";
 import { subscriptionFields } from "./subscribe/fields.ts";
@@ -71,7 +72,7 @@ export function apiSchema(): GraphQLSchema {
   for (const type of Object.values(schema.getTypeMap())) {
     if (type.name === "DateTime" && isScalarType(type)) type.coerceInputValue = checkedTime;
     if (isEnumType(type)) showLaterValues(type);
-    if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
+    if (isAbstractType(type)) type.resolveType = typeOf;
     const { databaseId: id } = isObjectType(type) || isInterfaceType(type) ? type.getFields() : {};
     if (id) id.type = wideInt;
     if (!isObjectType(type)) continue;
@@ -91,6 +92,11 @@ function showLaterValues(type: GraphQLEnumType): void {
   const known = type.coerceOutputValue.bind(type);
   type.coerceOutputValue = (value) =>
     typeof value === "string" && /^[A-Z][A-Z0-9_]*$/.test(value) && !type.getValue(value) ? value : known(value);
+}
+
+/** The type of a node. All events are of one kind, and say themselves what they are. */
+function typeOf({ kind, rest: fields }: Node): string {
+  return kind === "TimelineEvent" ? (eventTypeOf(fields) ?? kind) : kind;
 }
 
 /** The text, if it is a time. @throws GraphQLError for any other text */
@@ -233,6 +239,7 @@ const typeResolvers: Readonly<Record<string, TypeResolvers>> = {
   ...deploymentResolvers,
   ...releaseResolvers,
   ...refResolvers,
+  ...eventResolvers,
 };
 
 /** How many ids a query may name at once; more are refused. */

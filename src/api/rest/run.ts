@@ -8,7 +8,7 @@ import {
   type RepositoryName,
   type ShownRepository,
 } from "../../mirror/read/repositories.ts";
-import { type WantedList, want } from "../../mirror/store/lists-below.ts";
+import { type WantedList, want } from "../../mirror/store/wanted-lists.ts";
 import type { Kept, RepositoryVersion } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import type { Pace } from "../../work/pace.ts";
@@ -24,6 +24,7 @@ import {
 } from "../call/call.ts";
 import { ownBytes } from "../call/kept-bodies.ts";
 import type { Match, Operation } from "../call/operation.ts";
+import { OutdatedFault } from "../call/outdated.ts";
 import {
   type Caller,
   classOf,
@@ -34,7 +35,15 @@ import {
 } from "../callers/permissions.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes, laidOut } from "../dialect/elements.ts";
-import { NotHeldFault, notHeld, UnmirroredFault, UnreadFault, UnshownFault, unshown } from "../dialect/fault.ts";
+import {
+  ApiFault,
+  NotHeldFault,
+  notHeld,
+  UnmirroredFault,
+  UnreadFault,
+  UnshownFault,
+  unshown,
+} from "../dialect/fault.ts";
 import type { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { notYet, prefers } from "../dialect/preferences.ts";
 import { PART, VARY } from "../dialect/protocol.ts";
@@ -104,12 +113,20 @@ async function forwarded(ctx: ApiContext, call: Call, match: Match | null, held?
   leaveToCentre(ctx, call, match);
   if (held instanceof UnreadFault && held.wanted) await askFor(ctx, call, held.wanted);
   const { forwarding } = ctx.config;
-  const answered = forwarding ? await forwardAsCaller(call) : null;
+  const older = held instanceof OutdatedFault ? held.older : null;
+  const answered = forwarding ? await forwardAsCaller(call).catch((error) => unlessOlder(error, older)) : null;
   if (answered) return answered;
   if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
   const answer = forwarding === "all" ? await readByMirror(call) : null;
+  if (!answer && older) return await older();
   if (!answer) throw held instanceof UnshownFault ? notAsked(call) : notServed(call);
   return answer;
+}
+
+/** Null if the caller gets what the mirror has, since upstream does not answer. */
+function unlessOlder(error: unknown, older: OutdatedFault["older"] | null): null {
+  if (older && error instanceof ApiFault && error.status >= 500) return null;
+  throw error;
 }
 
 /** Has the mirror read a list that a caller has asked for. It comes out of the caller's share. */
@@ -221,6 +238,7 @@ async function keptOrRendered(
     link,
     lastModified,
     repositoryId,
+    confirmedAt: answer.isOwnTime ? (answer.confirmedAt ?? null) : null,
     encoded: new Map(),
     tags: new Map(),
   });

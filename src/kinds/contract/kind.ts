@@ -49,6 +49,8 @@ export interface Resource {
   listBelow?: ListBelow;
   /** The resource that it stands under. */
   parent?: KindParent;
+  /** What is taken of a document: what another row holds is left out. */
+  taken: (document: Fields) => Fields;
   /** How webhooks show its document, which differs from reads. */
   inPayload: (document: Fields) => Fields;
   /**
@@ -95,13 +97,21 @@ export interface ResourceList {
    * tells.
    */
   moving?: { everyMs: number; rows: SQL };
+  /** How often it is read at most because somebody asked for what has changed since it was last read. Absent: it is not. */
+  askedEveryMs?: number;
   /** Rows `t` that upstream shows only to those who may push; the table's column says whether it shows them to us. */
   hidden?: { rows: SQL; column: string };
   /**
    * The list begins with the newest row and is long. It is read up to a page that shows nothing new, and this often, in ms,
    * to its end. The table's column `walked_at` says when it was.
    */
-  newestFirst?: { wholeEveryMs: number };
+  newestFirst?: {
+    wholeEveryMs: number;
+    /**
+     * Upstream may list no more than so many pages. The table's column `begins_at` says from when on all rows are here.
+     */
+    mostPages?: number;
+  };
 }
 
 /** A list under a resource, such as the statuses of a deployment. The table has one row for each such list. */
@@ -160,6 +170,7 @@ export function resource(
       hasBody: "body" in columnTypes,
       isVersioned: true,
       upstream: {},
+      taken: (document) => document,
       inPayload: (document) => document,
       lackedIdentity: () => null,
     },

@@ -199,6 +199,8 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   verification verified verified_at visibility watchers watchers_count web_commit_signoff_required website_url
   workflow_id workflow_name workflow_url
   zipball_url
+  assigner rename from to lock_reason review_requester requested_reviewer requested_team dismissed_review review_id dismissal_message
+  dismissal_commit_id project_card project_url project_id column_name previous_column_name issue_type prev_issue_type sub_issue parent_issue intent rationale confidence
 `
     .trim()
     .split(/\s+/),

@@ -44,7 +44,7 @@ const SHARED_KINDS: Readonly<Record<SharedKind, Kind>> = { u: "user", r: "reposi
  * @throws InvalidRepresentationError when a key without which it cannot be stored is missing
  */
 export function observe(kind: Kind, representation: Json, at: Sighting): Observed {
-  const resource = requireObject(kind, representation);
+  const resource = resourceOf(kind).taken(requireObject(kind, representation));
   if (kind === "pull_request") requireBase(resource, at);
   const home: DocumentHome =
     kind === "repository"

@@ -50,14 +50,23 @@ export function listedOf(part: string): readonly ListedKind[] {
   return LISTED.filter((one) => one.part === part);
 }
 
-/** Of a row `l` of the list's table: upstream has to be asked for the list again. Unchanged that costs nothing. */
-export function isListDue({ resource, list: { everyMs, moving } }: ListedKind, now: Date): SQL {
+/**
+ * Of a row `l` of the list's table: upstream has to be asked for the list again. Unchanged that costs nothing.
+ * @param askedAt when somebody last asked for what is not here yet
+ */
+export function isListDue(
+  { resource, list: { everyMs, moving, askedEveryMs } }: ListedKind,
+  now: Date,
+  askedAt: Date | null = null,
+): SQL {
   const before = (ms: number) => new Date(now.getTime() - ms);
   const isMoving =
     moving &&
     sql`or (l.read_at <= ${before(moving.everyMs)} and (l.heard_at > ${before(everyMs)}
       or exists (select from ${resource.table} t where t.repository_id = l.repository_id and ${moving.rows} and t.deleted_at is null)))`;
-  return sql`(l.read_at is null or l.read_at <= ${before(everyMs)} ${isMoving ?? sql``})`;
+  const isAsked =
+    askedEveryMs !== undefined && askedAt && sql`or (l.read_at <= ${before(askedEveryMs)} and l.read_at < ${askedAt})`;
+  return sql`(l.read_at is null or l.read_at <= ${before(everyMs)} ${isMoving || sql``} ${isAsked || sql``})`;
 }
 
 /** Of a row `l` of the list's table: it is here, and so is all that upstream says of it. */

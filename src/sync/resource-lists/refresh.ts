@@ -7,9 +7,10 @@ import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { storeMarks } from "../../mirror/store/marks.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../marks/marks.ts";
-import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
+import { fetchAndStorePage, PAGE_SIZE, type StoredPage } from "../reads/pages.ts";
 import { refreshBelow } from "./below.ts";
 import { belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
 
@@ -23,7 +24,8 @@ export async function refreshResourceLists(
   if (!begun) return "unknown";
   const { mark, repository, now } = begun;
   let isDone = true;
-  for (const listed of listedOf(part)) isDone = (await refreshList(ctx, repository, listed, now)) && isDone;
+  for (const listed of listedOf(part))
+    isDone = (await refreshList(ctx, repository, listed, { now, askedAt: mark.askedAt })) && isDone;
   let goesOn = false;
   for (const below of belowOf(part)) {
     const outcome = await refreshBelow(ctx, repository, below);
@@ -38,14 +40,14 @@ async function refreshList(
   ctx: Context,
   repository: MirroredRepository,
   listed: ListedKind,
-  now: Date,
+  { now, askedAt }: { now: Date; askedAt: Date },
 ): Promise<boolean> {
   const row = sql`${listed.list.table} l where l.repository_id = ${repository.id}`;
   const isWhole = isListWhole(listed);
   await ctx.db.query(sql`
     insert into ${listed.list.table} (repository_id) values (${repository.id}) on conflict do nothing`);
   const [before] = await ctx.db.query<BeforeRead & { isDue: boolean; isWhole: boolean }>(sql`
-    select ${isListDue(listed, now)} as "isDue", l.is_half_stored as "isHalfStored", l.read_at as "readAt", ${isWhole} as "isWhole",
+    select ${isListDue(listed, now, askedAt)} as "isDue", l.is_half_stored as "isHalfStored", l.read_at as "readAt", ${isWhole} as "isWhole",
       ${isWalkDue(listed, now)} as "toItsEnd" from ${row}`);
   if (before?.isDue) await fetchAndStoreList(ctx, repository, listed, before);
   if (before?.isDue || !before?.isWhole) await listed.further?.read(ctx, repository);
@@ -72,6 +74,8 @@ interface ListWalk {
   /** How many of the pages were new, and how many were as before. */
   changed: number;
   unchanged: number;
+  /** Whether upstream may have more rows than it lists. */
+  isCut: boolean;
 }
 
 /**
@@ -92,7 +96,7 @@ async function fetchAndStoreList(
   if (toItsEnd && walk.changed > 0 && walk.unchanged > 0)
     walk = await walkList(ctx, repository, listed, { conditional: false, toItsEnd });
   // Of a list that was not read to its end, nothing is known of what is older than what was read.
-  const from = toItsEnd ? 0 : Math.min(...walk.listed);
+  const from = (toItsEnd && !walk.isCut) || walk.listed.size === 0 ? 0 : Math.min(...walk.listed);
   const marks = await whileMirrored(ctx, repository, async (tx) => {
     const unlisted =
       walk.changed === 0
@@ -103,12 +107,20 @@ async function fetchAndStoreList(
     }));
     await storeMarks(tx, doubts);
     const shown = list.hidden ? sql`, ${sql.identifier(list.hidden.column)} = ${showsHidden}` : sql``;
-    const walked = list.newestFirst && toItsEnd ? sql`, walked_at = ${startedAt}` : sql``;
+    const walked =
+      list.newestFirst && toItsEnd ? sql`, walked_at = ${startedAt} ${beginningOf(listed, repository, walk)}` : sql``;
     await note(tx, repository, listed, sql`read_at = ${startedAt}, is_half_stored = false ${shown} ${walked}`);
     tx.touch([repository.id]);
     return doubts;
   });
   await enqueueMarks(ctx, marks);
+}
+
+/** From when on a list that was read to its end is here. */
+function beginningOf({ resource: { table }, list }: ListedKind, { id }: MirroredRepository, { isCut }: ListWalk): SQL {
+  if (list.newestFirst?.mostPages === undefined) return sql``;
+  const oldest = sql`(select min(t.created_at) from ${table} t where t.repository_id = ${id})`;
+  return sql`, begins_at = ${isCut ? oldest : sql`null`}`;
 }
 
 async function note(tx: Transaction, { id }: MirroredRepository, { list }: ListedKind, set: SQL): Promise<void> {
@@ -121,19 +133,24 @@ async function walkList(
   listed: ListedKind,
   { conditional, toItsEnd }: { conditional: boolean; toItsEnd: boolean },
 ): Promise<ListWalk> {
-  const walk: ListWalk = { listed: new Set(), changed: 0, unchanged: 0 };
+  const walk: ListWalk = { listed: new Set(), changed: 0, unchanged: 0, isCut: false };
+  const mostPages = listed.list.newestFirst?.mostPages ?? Number.POSITIVE_INFINITY;
   const first = `/repositories/${repository.id}${listed.list.path}?per_page=${PAGE_SIZE}`;
   for (let at: string | null = first; at !== null; ) {
     let isNew = true;
-    const { next, rows, isUnchanged } = await fetchAndStorePage(ctx, repository, listed.kind, at, "refresh", {
+    const reading = fetchAndStorePage(ctx, repository, listed.kind, at, "refresh", {
       conditional,
       prepare: async ({ seen }) => {
         if (!toItsEnd) isNew = await isAnyNew(ctx, repository.id, listed, seen);
       },
-      remember: async (tx, page) => {
-        if (!page.isUnchanged) await note(tx, repository, listed, sql`is_half_stored = true`);
+      remember: async (tx, { isUnchanged }) => {
+        if (!isUnchanged) await note(tx, repository, listed, sql`is_half_stored = true`);
       },
     });
+    const page: StoredPage | null = at === first ? await reading : await unlessEnded(reading);
+    walk.isCut = page === null || walk.changed + walk.unchanged + 1 >= mostPages;
+    if (page === null) break;
+    const { next, rows, isUnchanged } = page;
     for (const { key } of rows) walk.listed.add(key);
     if (isUnchanged) walk.unchanged++;
     else walk.changed++;
@@ -142,21 +159,33 @@ async function walkList(
   return walk;
 }
 
-/** Whether a page has a resource that is not stored, or is of another time than what is. */
+/** Null: upstream says that it lists no more. */
+async function unlessEnded(reading: Promise<StoredPage>): Promise<StoredPage | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof UpstreamRefusedError && error.status === 422) return null;
+    throw error;
+  }
+}
+
+/** Whether there may be more to read behind a page: it has a resource that is not stored, or is of another time. */
 async function isAnyNew(
   { db }: Pick<Context, "db">,
   repositoryId: number,
-  { kind, resource: { table } }: ListedKind,
+  { kind, resource: { table, isVersioned } }: ListedKind,
   seen: readonly Seen[],
 ): Promise<boolean> {
-  const rows = seen
+  const all = seen
     .filter((one) => one.kind === kind)
     .map(({ key, fields }) => ({ k: key, at: textOf(fields.updated_at) }));
+  // Rows that never change are all here from the last known one on.
+  const rows = isVersioned ? all : all.slice(-1);
   return (
     (await db.count(sql`
       select from json_to_recordset(${sql.json(rows)}) as x(k bigint, at timestamptz)
         where not exists (select from ${table} t where t.repository_id = ${repositoryId} and t.id = x.k
-          and t.updated_at = x.at) limit 1`)) > 0
+          ${isVersioned ? sql`and t.updated_at = x.at` : sql``}) limit 1`)) > 0
   );
 }
 

@@ -90,6 +90,8 @@ export class GraphqlCall {
   /** Whether the answer depends on more than the revisions of what it shows. */
   #isOfNow = false;
   #isPart = false;
+  /** When the oldest list was read that counts for itself. Null: none is shown. */
+  #readAt: Date | null = null;
   /** The older ids that the caller used, each with its newer form. */
   readonly #oldIds = new Map<string, string>();
   #unfolding: Unfolding;
@@ -198,6 +200,13 @@ export class GraphqlCall {
     this.#isOfNow = true;
   }
 
+  /** Notes that the answer shows what was read at this time, whenever upstream confirmed its repository. */
+  showsReadAt(readAt: Date): void {
+    this.#readAt = this.#readAt && this.#readAt < readAt ? this.#readAt : readAt;
+    // A kept answer would have the repository's time.
+    this.#isOfNow = true;
+  }
+
   /**
    * Notes that the answer shows what upstream permits the caller. No revision tells of that, so the answer is not kept.
    */
@@ -222,7 +231,8 @@ export class GraphqlCall {
     if (ids.length === 0) return undefined;
     const known = ids.flatMap((id) => this.confirmations.get(id) ?? []);
     const shown = known.length === ids.length ? known : [await findConfirmation(this.ctx.db, ids)];
-    return joinConfirmations([...shown, before].filter((one) => one != null));
+    const read = this.#readAt && { confirmedAt: this.#readAt, missing: null };
+    return joinConfirmations([...shown, before, read].filter((one) => one != null));
   }
 
   /** Counts with `read` in this repository, or answers the kept count if nothing has changed. */

@@ -19,7 +19,8 @@ export type NodeKind =
   | "StatusCheckRollup"
   | "App"
   | "AutoMergeRequest"
-  | "Tag";
+  | "Tag"
+  | "TimelineEvent";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
 export interface Node {

@@ -12,6 +12,7 @@ import { pullReactionGroups, pullReactions, reactionGroups, reactions } from "./
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";
 import { pullThreads } from "./threads.ts";
+import { timelineItems } from "./timelines.ts";
 
 const issueOrPull: TypeResolvers = {
   ...comment,
@@ -39,6 +40,7 @@ const issueOrPull: TypeResolvers = {
   assignees: ({ rest: { assignees } }, args: PageArguments, _call, info) =>
     // Assignees keep the order that REST gives them.
     heldConnection(info, args, held("User", 0, assignees), { keyOf: (_node, at) => String(at).padStart(4, "0") }),
+  timelineItems,
   // The service has ended classic projects. Those of an old enterprise server are not mirrored.
   projectCards: (_node, args: PageArguments, _call, info) => heldConnection(info, args, [], { keyOf: () => "" }),
   comments: ({ rest: { number }, repositoryId }, args: PageArguments & { orderBy?: Order | null }, call, info) =>
