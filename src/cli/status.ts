@@ -39,9 +39,7 @@ async function runStatus({ env, resources }: Given, output: Output): Promise<num
   return 0;
 }
 
-async function loadAll(
-  ctx: Local,
-): Promise<{ report: Status<QuotaReport>; paces: ReadonlyMap<string, BackfillPace> }> {
+async function loadAll(ctx: Local): Promise<{ report: Status<QuotaReport>; paces: ReadonlyMap<string, BackfillPace> }> {
   await requireSchema(ctx);
   const [report, paces] = await Promise.all([
     loadStatus(

@@ -2,7 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { workflowJob } from "../../kinds/workflow-job/kind.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import { findNumberedPage } from "./numbered-pages.ts";
+import { findNumberedPage, type PageBounds } from "./numbered-pages.ts";
 
 /** Whether the repository's list of workflows, or of their runs, is here. */
 export async function isActionsListHeld(
@@ -13,12 +13,6 @@ export async function isActionsListHeld(
   const rows = await db.prepared(sql`
     select from ${sql.identifier(of)} l where l.repository_id = ${repositoryId} and l.read_at is not null`);
   return rows.length > 0;
-}
-
-/** Part of a list by page number. */
-interface PageBounds {
-  offset: number;
-  limit: number;
 }
 
 interface FoundPage {

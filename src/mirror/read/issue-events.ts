@@ -2,6 +2,8 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
+import type { IssuePlace } from "../store/transfers.ts";
+import type { PageBounds } from "./numbered-pages.ts";
 import { type PageSource, TIMESTAMP } from "./pages.ts";
 
 /** How a list of events is held. */
@@ -10,11 +12,6 @@ export interface HeldEvents {
   readAt: Date;
   /** Whether nothing is known to have happened since. */
   isCurrent: boolean;
-}
-
-interface IssuePlace {
-  repositoryId: number;
-  number: number;
 }
 
 /** What changed within the replicas' lag may have been read too early. */
@@ -56,11 +53,6 @@ export async function findHeldList(db: Queries, repositoryId: number): Promise<H
 /** An event, and the issue that it happened to. */
 export interface FoundEvent extends StoredDocument {
   number: number;
-}
-
-interface PageBounds {
-  offset: number;
-  limit: number;
 }
 
 /** Which events: of one issue with the oldest first, or of a whole repository with the newest first. */

@@ -147,10 +147,11 @@ async function walkList(
         if (!isUnchanged) await note(tx, repository, listed, sql`is_half_stored = true`);
       },
     });
-    const page: StoredPage | null = at === first ? await reading : await unlessEnded(reading);
+    const isFirst = walk.changed + walk.unchanged === 0;
+    const page: StoredPage | null = isFirst ? await reading : await unlessEnded(reading);
     walk.isCut = page === null || walk.changed + walk.unchanged + 1 >= mostPages;
     if (page === null) break;
-    const { next, rows, isUnchanged } = page;
+    const { next, rows, isUnchanged }: StoredPage = page;
     for (const { key } of rows) walk.listed.add(key);
     if (isUnchanged) walk.unchanged++;
     else walk.changed++;

@@ -25,10 +25,11 @@ interface TimelineArguments extends PageArguments {
   skip?: number | null;
 }
 
-type Parent = "assignable" | "closable" | "labelable" | "lockable" | "subject" | "issue" | "pullRequest";
+/** The field that shows what an event happened to. */
+type SubjectField = "assignable" | "closable" | "labelable" | "lockable" | "subject" | "issue" | "pullRequest";
 
 /** The types that REST's events tell whole, by the event, each with what it shows beside its actor and time. */
-const EVENTS: Readonly<Record<string, readonly [type: string, parent: Parent | null, own?: TypeResolvers]>> = {
+const EVENTS: Readonly<Record<string, readonly [type: string, parent: SubjectField | null, own?: TypeResolvers]>> = {
   assigned: ["AssignedEvent", "assignable", { assignee: account("assignee") }],
   unassigned: ["UnassignedEvent", "assignable", { assignee: account("assignee") }],
   closed: ["ClosedEvent", "closable", { ...addresses(), stateReason: closedAs }],
