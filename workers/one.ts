@@ -58,6 +58,7 @@ async function runOne(): Promise<void> {
     if (shutdown.signal.aborted) return;
     if (isMistake(error)) throw error;
     output.note(`tain: ${sentenceOf(error, process.env)}`);
+    if (process.env.TAIN_DEBUG) console.error(error);
     process.exitCode = REFUSED_STATUS;
   }
 }

@@ -1,9 +1,8 @@
-import type { Context } from "../context.ts";
+import { WriteProbe, type WriteRefusal } from "../inbox/write-probe.ts";
 import { whileSilent, withPatience } from "../operations/redis.ts";
 import { waitUnlessAborted } from "../waits/repeated.ts";
-import { readSigns, type Signs } from "./signs.ts";
-import { moment, type Trouble, troublesIn } from "./troubles.ts";
-import { WriteProbe, type WriteRefusal } from "./write-probe.ts";
+import { type HealthContext, readSigns, type Signs } from "./signs.ts";
+import { momentText, type Trouble, troublesIn } from "./troubles.ts";
 
 /** Whether all is well: the same in `tain status`, on the operator's page and in `/-/status`. */
 export interface Health {
@@ -19,8 +18,6 @@ export interface Health {
   unknown: string[];
 }
 
-type Looking = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
-
 /** What a process remembers between two looks. */
 interface Memory {
   refusal?: () => Promise<WriteRefusal | null>;
@@ -29,7 +26,7 @@ interface Memory {
 }
 
 /** Looks whether all is well. Never fails for a store that is away: that is a trouble. */
-export async function loadHealth(ctx: Looking, { refusal, firstSeen }: Memory = {}): Promise<Health> {
+export async function loadHealth(ctx: HealthContext, { refusal, firstSeen }: Memory = {}): Promise<Health> {
   const signs = await readSigns(ctx, refusal);
   const unknown = unknownIn(signs);
   const found = troublesIn(signs);
@@ -59,7 +56,7 @@ function lineOf(troubles: readonly Trouble[], unknown: readonly string[]): strin
   const [worst] = troubles;
   if (!worst)
     return unknown.length === 0 ? "All is well" : `Nothing is known to be wrong; not asked: ${unknown.join(", ")}`;
-  const since = worst.since === null ? "" : `, since ${moment(worst.since)}`;
+  const since = worst.since === null ? "" : `, since ${momentText(worst.since)}`;
   const more = troubles.length > 1 ? ` (and ${troubles.length - 1} more)` : "";
   return `${worst.says}${since}. ${worst.todo}${more}`;
 }
@@ -84,7 +81,7 @@ function unknownIn(signs: Signs): string[] {
  * @param names the troubles of now
  */
 async function firstSeenOf(
-  { config, redis, clock }: Looking,
+  { config, redis, clock }: HealthContext,
   names: readonly string[],
   { isAllKnown, firstSeen }: { isAllKnown: boolean; firstSeen: Map<string, number> | undefined },
 ): Promise<ReadonlyMap<string, number>> {
@@ -113,11 +110,11 @@ async function firstSeenOf(
 /** Several that ask within this time have one answer. */
 const SHARED_MS = 1_000;
 /** How often a web process looks by itself, for the log and for the dates of troubles. */
-const LOOK_MS = 30_000;
+const WATCHED_EVERY_MS = 30_000;
 
 /** Looks whether all is well, for the parts of a web process. */
 export class HealthWatch {
-  readonly #ctx: Looking;
+  readonly #ctx: HealthContext;
   readonly #probe: WriteProbe;
   readonly #firstSeen = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -125,7 +122,7 @@ export class HealthWatch {
   #looking: Promise<void> | null = null;
   #logged = "";
 
-  constructor(ctx: Looking) {
+  constructor(ctx: HealthContext) {
     this.#ctx = ctx;
     this.#probe = new WriteProbe(ctx);
   }
@@ -151,7 +148,7 @@ export class HealthWatch {
 
   async #look(): Promise<void> {
     for (;;) {
-      await waitUnlessAborted(LOOK_MS, this.#stopping.signal);
+      await waitUnlessAborted(WATCHED_EVERY_MS, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       try {
         this.#tell(await this.health());

@@ -4,9 +4,9 @@ import { sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { isBug, reasonOf } from "../failure.ts";
+import { findWriteRefusal, type WriteRefusal } from "../inbox/write-probe.ts";
 import { redisSetting, serverOf } from "../operations/redis.ts";
 import { within } from "../waits/within.ts";
-import { findWriteRefusal, type WriteRefusal } from "./write-probe.ts";
 
 /** Most probing programs wait no longer than this. */
 const CHECK_TIMEOUT_MS = 2_000;

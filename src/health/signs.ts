@@ -1,12 +1,12 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
+import type { WriteRefusal } from "../inbox/write-probe.ts";
 import { type RoleLife, readLives } from "../operations/heartbeat.ts";
 import { type Note, readNote } from "../operations/notes.ts";
 import { countFailedJobs, type FailedJobs } from "../queues/failed.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
 import { findLacking, type Lacking } from "./readiness.ts";
-import type { WriteRefusal } from "./write-probe.ts";
 
 /** What is looked at to say whether all is well. A part is null if it could not be asked: that is not "none". */
 export interface Signs {
@@ -48,10 +48,10 @@ interface MirrorSigns {
   drift: Some;
 }
 
-type Looking = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
+export type HealthContext = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
 
 /** Looks at everything at once. What does not answer is null. @param refusal whether Postgres takes writes */
-export async function readSigns(ctx: Looking, refusal?: () => Promise<WriteRefusal | null>): Promise<Signs> {
+export async function readSigns(ctx: HealthContext, refusal?: () => Promise<WriteRefusal | null>): Promise<Signs> {
   const stores = await findLacking(ctx, refusal);
   const lacks = (...checks: Lacking["check"][]) => stores.some(({ check }) => checks.includes(check));
   const hasPostgres = !lacks("postgres-away", "schema");

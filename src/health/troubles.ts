@@ -2,7 +2,7 @@ import type { RoleLife } from "../operations/heartbeat.ts";
 import { FLOORS } from "../upstream/quota/bucket.ts";
 import type { Signs, Some } from "./signs.ts";
 
-interface Found {
+interface FoundTrouble {
   /** What is wrong. */
   says: string;
   /** Null: not known from where it was found. */
@@ -12,9 +12,9 @@ interface Found {
 }
 
 /** `find`: null, where nothing is wrong, or nothing is known. */
-interface Rule {
+interface TroubleRule {
   level: "problem" | "warning";
-  find: (signs: Signs) => Found | null;
+  find: (signs: Signs) => FoundTrouble | null;
 }
 
 /** The rules, the worst first. Each finds one trouble, however many things have it. */
@@ -74,7 +74,7 @@ const RULES = {
     const [first] = blocked;
     if (!first?.blockedUntil) return null;
     const waits = mirror?.isCopying ? "first copies wait" : "jobs wait";
-    const until = moment(first.blockedUntil);
+    const until = momentText(first.blockedUntil);
     return { says: `Upstream asks the ${first.name} for silence until ${until}: ${waits}`, since: null, todo: WAIT };
   }),
   "token-quota": warning(({ quota }) => {
@@ -83,7 +83,7 @@ const RULES = {
         bucket !== "search" && limit !== null && remaining !== null && remaining <= limit * FLOORS["catch-up"],
     );
     if (!spent?.resetAt) return null;
-    const says = `The ${spent.bucket} quota of the ${spent.name} is spent until ${moment(spent.resetAt)}: jobs wait`;
+    const says = `The ${spent.bucket} quota of the ${spent.name} is spent until ${momentText(spent.resetAt)}: jobs wait`;
     return { says, since: null, todo: "`tain quota` says what spent it; add a token, or lengthen CATCH_UP_INTERVAL" };
   }),
   "webhook-refused": warning(({ webhooks }) => {
@@ -148,15 +148,15 @@ const RULES = {
       todo: "`tain audit --list` shows them; report one that comes again",
     }),
   ),
-} as const satisfies Record<string, Rule>;
+} as const satisfies Record<string, TroubleRule>;
 
 export type TroubleName = keyof typeof RULES;
 
 /** One thing that is wrong. */
-export interface Trouble extends Found {
+export interface Trouble extends FoundTrouble {
   /** What `tain doctor` and docs/operations.md call it. */
   name: TroubleName;
-  level: Rule["level"];
+  level: TroubleRule["level"];
 }
 
 /** What is wrong, the worst first. Pure. */
@@ -170,21 +170,26 @@ export function troublesIn(signs: Signs): Trouble[] {
 
 const WAIT = "Wait: everything goes on by itself";
 
-function problem(find: Rule["find"]): Rule {
+function problem(find: TroubleRule["find"]): TroubleRule {
   return { level: "problem", find };
 }
 
-function warning(find: Rule["find"]): Rule {
+function warning(find: TroubleRule["find"]): TroubleRule {
   return { level: "warning", find };
 }
 
-function lacking({ stores }: Signs, check: Signs["stores"][number]["check"], says: string, todo: string): Found | null {
+function lacking(
+  { stores }: Signs,
+  check: Signs["stores"][number]["check"],
+  says: string,
+  todo: string,
+): FoundTrouble | null {
   const found = stores.find((one) => one.check === check);
   if (!found) return null;
   return { says: `${says} ${found.reason}`, since: null, todo };
 }
 
-function absent(lives: readonly RoleLife[] | null, role: RoleLife["role"], effect: string): Found | null {
+function absent(lives: readonly RoleLife[] | null, role: RoleLife["role"], effect: string): FoundTrouble | null {
   const life = lives?.find((one) => one.role === role);
   if (!life || life.living > 0) return null;
   // A mirror that was never served, as one for SQL alone, lacks no web process.
@@ -196,7 +201,7 @@ function absent(lives: readonly RoleLife[] | null, role: RoleLife["role"], effec
   };
 }
 
-function silent(lives: readonly RoleLife[] | null): Found | null {
+function silent(lives: readonly RoleLife[] | null): FoundTrouble | null {
   const role = lives?.find((one) => one.living > 0 && one.silent.length > 0);
   const [first] = role?.silent ?? [];
   if (!role || !first) return null;
@@ -207,7 +212,7 @@ function silent(lives: readonly RoleLife[] | null): Found | null {
 function some(
   found: Some | undefined,
   { says, todo }: { says: (names: string, count: number) => string; todo: string },
-): Found | null {
+): FoundTrouble | null {
   if (!found || found.count === 0) return null;
   const more = found.count - found.names.length;
   const names = more > 0 ? `${found.names.join(", ")} and ${more} more` : found.names.join(", ");
@@ -228,6 +233,6 @@ function counted(count: number, one: string, many: string): string {
 }
 
 /** A moment that reads the same everywhere. Pure. */
-export function moment(at: Date): string {
+export function momentText(at: Date): string {
   return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }

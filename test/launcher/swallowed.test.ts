@@ -67,6 +67,7 @@ const allowed: Record<string, string[]> = {
   "src/config/sealing.ts": ["another key sealed it: the next one is tried, and null says that none is left"],
   "src/cli/sql/reading.ts": ["the query that runs fails by it, and that is told"],
   "src/cli/main.ts": ["the command failed, and its own error is told"],
+  "src/work/thread.ts": ["a running task hears of it by itself, and the next one starts another thread"],
   "src/config/secrets.ts": ["the reader's own words may show the key: what is thrown says what to do"],
   "src/events/log-end.ts": ["who asked for that look has got its error, and this is the next look"],
   "src/events/post.ts": ["an answer that breaks off counts by its status, and what came of it is kept"],

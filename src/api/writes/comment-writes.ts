@@ -13,7 +13,7 @@ const COMMENTS = {
   review_comment: { of: "pulls", count: "review_comments" },
 } as const;
 
-type CommentKind = keyof typeof COMMENTS;
+type WrittenComment = keyof typeof COMMENTS;
 
 export function createComment(place: IssueAddress, body: string): Write {
   return created("issue_comment", place, { below: "", body });
@@ -36,7 +36,7 @@ export function createReviewComment(place: IssueAddress, below: string, body: st
   };
 }
 
-function created(kind: CommentKind, place: IssueAddress, { below, body }: { below: string; body: string }): Write {
+function created(kind: WrittenComment, place: IssueAddress, { below, body }: { below: string; body: string }): Write {
   const { of, count } = COMMENTS[kind];
   return {
     method: "POST",
@@ -52,7 +52,7 @@ function created(kind: CommentKind, place: IssueAddress, { below, body }: { belo
   };
 }
 
-export function editComment(kind: CommentKind, { id }: RepositoryAddress, commentId: number, body: string): Write {
+export function editComment(kind: WrittenComment, { id }: RepositoryAddress, commentId: number, body: string): Write {
   return {
     method: "PATCH",
     path: `/repositories/${id}/${COMMENTS[kind].of}/comments/${commentId}`,
@@ -65,7 +65,7 @@ export function editComment(kind: CommentKind, { id }: RepositoryAddress, commen
 /** Deletes a comment. What it stands under counts one less, if the mirror knows the comment. */
 export async function deleteComment(
   ctx: Pick<ApiContext, "db">,
-  kind: CommentKind,
+  kind: WrittenComment,
   { id }: RepositoryAddress,
   commentId: number,
 ): Promise<Write> {

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { type Health, loadHealth } from "../../health/health.ts";
-import { moment } from "../../health/troubles.ts";
+import { momentText } from "../../health/troubles.ts";
 import { queueCounts } from "../../queues/counts.ts";
 import { QUEUE_NAMES } from "../../queues/queues.ts";
 import type { Command, Given } from "../terminal/command.ts";
@@ -106,7 +106,7 @@ async function examineProcesses({ config }: Context, { troubles, processes }: He
 }
 
 function withSince(says: string, since: string | null): string {
-  return since === null ? says : `${says}, since ${moment(new Date(since))}`;
+  return since === null ? says : `${says}, since ${momentText(new Date(since))}`;
 }
 
 async function webFinding(publicUrl: string): Promise<Finding> {

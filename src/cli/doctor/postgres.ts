@@ -4,7 +4,7 @@ import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { WRITE_REFUSALS } from "../../health/readiness.ts";
-import { findWriteRefusal, type WriteRefusal } from "../../health/write-probe.ts";
+import { findWriteRefusal, type WriteRefusal } from "../../inbox/write-probe.ts";
 import { VERSION } from "../../version.ts";
 import { clockFinding, type Finding, Findings, okFinding, problem, unfit } from "./finding.ts";
 

@@ -56,7 +56,7 @@ export async function startDemonstration(
     SIMULATOR_PATIENCE_MS,
   );
   timer.unref(); // The timer must not delay the end of a start that fails for another reason.
-  void tree.failed.then((reason) => reject(new Error(reason)));
+  void tree.failed.then((reason) => reject(new Error(reason ?? "The instance has ended")));
   const { url, token } = await ready.finally(() => clearTimeout(timer));
   const state = new JsonObject(await control(`${url}/-/state`));
   const originals = state.objects("repositories").filter((each) => !each.boolean("fork"));

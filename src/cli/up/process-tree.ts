@@ -21,7 +21,10 @@ export interface TreeProgram {
   fatal?: string;
   /** Called with each line of its stdout, which otherwise goes to our stderr. */
   onLine?: (line: string) => void;
-  /** Set if its stdout is ours, since it prints what a person started us for. Its log goes to stderr by itself. */
+  /**
+   * Set if its stdout is ours, since it prints what a person started us for, and says by itself why it cannot. Its log
+   * goes to stderr.
+   */
   isHeard?: true;
 }
 
@@ -57,7 +60,7 @@ const ENDINGS_WITHIN_MS = 60_000;
 /**
  * The programs that make up an instance. A program that ends by itself is started again, a little later each time. When
  * it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed`
- * resolves to a sentence about it.
+ * resolves to a sentence about it; null: the program has said it.
  *
  * A program may send variables over its channel. Its environment has them whenever it is started again.
  *
@@ -65,15 +68,15 @@ const ENDINGS_WITHIN_MS = 60_000;
  * program stops.
  */
 export class ProcessTree {
-  readonly failed: Promise<string>;
-  readonly #fail: (reason: string) => void;
+  readonly failed: Promise<string | null>;
+  readonly #fail: (reason: string | null) => void;
   readonly #say: (line: string) => void;
   readonly #running = new Map<string, Running>();
   readonly #stopping = new AbortController();
 
   constructor(say: (line: string) => void) {
     this.#say = say;
-    const { promise, resolve } = Promise.withResolvers<string>();
+    const { promise, resolve } = Promise.withResolvers<string | null>();
     this.failed = promise;
     this.#fail = resolve;
   }
@@ -123,6 +126,7 @@ export class ProcessTree {
 
   async #ended(program: TreeProgram, before: number[], { how, isFinal }: Ending): Promise<void> {
     if (this.#stopping.signal.aborted) return;
+    if (isFinal && program.isHeard) return this.#fail(null);
     if (isFinal) return this.#fail(`The ${program.name} has ended (${how}); what it said of the reason stands above`);
     if (program.fatal) return this.#fail(`The ${program.name} has ended (${how}): ${program.fatal}`);
     const now = performance.now();

@@ -49,9 +49,9 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
   const tree = new ProcessTree((line) => output.note(`tain: ${line}`));
   void tree.failed.then((reason) => {
     if (stopping.signal.aborted) return;
-    output.note(`tain: ${reason}`);
+    if (reason !== null) output.note(`tain: ${reason}`);
     stopCode = 1;
-    stop(reason);
+    stop(reason ?? "the instance cannot start");
   });
   let isStuck = false;
   try {

@@ -90,7 +90,7 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
   if (read.isUnchanged) return;
   // A page that has not changed does not say what stands on it.
   if (read.unchanged.length > 0) read = await walk(ctx, INSTALLATIONS_PATH, { conditional: false });
-  const lacks = (shown: ShownRows) => [...before.keys()].some((id) => !shown.ids.has(id));
+  const lacks = (shown: ShownListing) => [...before.keys()].some((id) => !shown.ids.has(id));
   if (lacks(shownBy(read))) read = await walk(ctx, INSTALLATIONS_PATH, { conditional: false });
   const { rows, ids, nameless } = shownBy(read);
   const shown = rows.flatMap(({ row }) => installedBy(row) ?? []);
@@ -128,7 +128,7 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
 }
 
 /** What a list shows, and its rows that have an id. */
-interface ShownRows {
+interface ShownListing {
   rows: { id: number; row: Fields; of: WalkedPage }[];
   ids: ReadonlySet<number>;
   /** How many rows have none. Each may be any row that seems to be missing, so nothing counts as gone. */
@@ -139,7 +139,7 @@ interface ShownRows {
  * One answer that lacks a row may be a fault of the server that gave it, and would pause all that is mirrored there. So a
  * row is gone once two answers lack it.
  */
-function shownIn(pages: readonly WalkedPage[], rowsOf: (page: WalkedPage) => Json[]): ShownRows {
+function shownIn(pages: readonly WalkedPage[], rowsOf: (page: WalkedPage) => Json[]): ShownListing {
   const all = pages.flatMap((of) => rowsOf(of).map((row) => ({ row: objectOf(row), of })));
   const rows = all.flatMap(({ row, of }) => {
     const id = wholeOf(row.id);
@@ -185,7 +185,7 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
     // The list moved between two pages, so a row may stand on no page that was read.
     read = await anew();
   }
-  const lacks = async ({ ids }: ShownRows) =>
+  const lacks = async ({ ids }: ShownListing) =>
     (await countCovered(ctx, id, { notOn: read.unchanged, except: [...ids] })) > 0;
   if (!read.isUnchanged && (await lacks(shownBy(read)))) read = await anew();
   const { rows, ids, nameless } = shownBy(read);

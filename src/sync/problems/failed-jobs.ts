@@ -14,7 +14,7 @@ const COMMAND_TOLD_MS = 10 * 60_000;
 /** BullMQ's words for a job that has killed its workers. It would kill the next. */
 const KILLS_WORKERS = /^job stalled more than/;
 
-type Looking = Pick<Context, "config" | "db" | "queues" | "redis" | "random">;
+type FailedJobsContext = Pick<Context, "config" | "db" | "queues" | "redis" | "random">;
 
 /** A failed job, and the keys of what it was to be done to; null: it names none, or an odd one. */
 interface FailedSubject {
@@ -32,7 +32,7 @@ interface FailedSubject {
  * Takes failed jobs away whose work has been done since, or is not to be done any more: others were asked for the same.
  * Deliveries that only Redis has are tried again, since nothing else asks for them. Answers how many went.
  */
-export async function settleFailedJobs(ctx: Looking, signal?: AbortSignal): Promise<number> {
+export async function settleFailedJobs(ctx: FailedJobsContext, signal?: AbortSignal): Promise<number> {
   let settled = 0;
   for (const key of QUEUE_KEYS) {
     for await (const jobs of failedIn(ctx, key, { limit: LOOKED_AT, isOldestFirst: true })) {
@@ -69,7 +69,11 @@ function subjectOf(job: Job): FailedSubject {
 }
 
 /** Those whose work is done, or is no work any more. */
-async function settledAmong(ctx: Looking, key: keyof Queues, failed: FailedSubject[]): Promise<FailedSubject[]> {
+async function settledAmong(
+  ctx: FailedJobsContext,
+  key: keyof Queues,
+  failed: FailedSubject[],
+): Promise<FailedSubject[]> {
   switch (key) {
     case "inbox":
       return await among(
@@ -130,7 +134,11 @@ async function settledAmong(ctx: Looking, key: keyof Queues, failed: FailedSubje
 }
 
 /** Those of which the condition, about the row `f`, holds. */
-async function among({ db }: Pick<Looking, "db">, failed: FailedSubject[], holds: SQL): Promise<FailedSubject[]> {
+async function among(
+  { db }: Pick<FailedJobsContext, "db">,
+  failed: FailedSubject[],
+  holds: SQL,
+): Promise<FailedSubject[]> {
   const of = <Key extends keyof FailedSubject>(key: Key) => failed.map((one) => one[key]);
   const rows = await db.query<{ at: number }>(sql`
     select f.at::integer - 1 as at

@@ -254,15 +254,15 @@ async function lostRowOf(
   return held > 0 ? "held" : "lost";
 }
 
-interface Trouble {
+interface ReadTrouble {
   subject: Subject;
   problem: Problem | null;
 }
 
 /** The problem of one mark's reads, and the problem of its repository. */
 interface Troubles {
-  own: Trouble;
-  whole: Trouble;
+  own: ReadTrouble;
+  whole: ReadTrouble;
 }
 
 async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Troubles[]> {

@@ -78,18 +78,18 @@ export function object<Value extends object>(
 
 /** The page of a list that says where the next page begins. */
 export const pageInfo = object({ hasNextPage: truth, endCursor: nullable(text) });
-type PageInfo = Read<typeof pageInfo>;
+type ReadPageInfo = Read<typeof pageInfo>;
 
 /**
  * Whether the page speaks of a next one and names no place behind its own, so that a walk would never end.
  * @param after the cursor that the page was asked for with
  */
-export function goesNowhere({ hasNextPage, endCursor }: PageInfo, after: string | null): boolean {
+export function goesNowhere({ hasNextPage, endCursor }: ReadPageInfo, after: string | null): boolean {
   return hasNextPage && (endCursor === null || endCursor === after);
 }
 
 /** The cursor of the next page; null: there is none. @throws UpstreamUnavailableError for one that goes nowhere */
-export function nextCursor(page: PageInfo, after: string | null): string | null {
+export function nextCursor(page: ReadPageInfo, after: string | null): string | null {
   if (!goesNowhere(page, after)) return page.hasNextPage ? page.endCursor : null;
   throw new UpstreamUnavailableError(
     "GraphQL: upstream's page names itself as the page that comes after it",

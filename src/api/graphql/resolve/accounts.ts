@@ -6,7 +6,7 @@ import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
-import { databaseId, nodeId, notHeld, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
+import { databaseId, fieldNotHeld, nodeId, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
 
 const actor: TypeResolvers = {
   id: nodeId,
@@ -49,7 +49,7 @@ const profile =
     const id = Number(rest.id);
     const account = key in rest ? rest : (call.knownUser(id) ?? (await call.user(id))?.rest);
     const value = account?.[key];
-    return value === undefined ? notHeld(call, info, kind) : show(value);
+    return value === undefined ? fieldNotHeld(call, info, kind) : show(value);
   };
 
 const profiles: TypeResolvers = {

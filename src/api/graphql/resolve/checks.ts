@@ -25,9 +25,9 @@ import {
   commitNode,
   databaseId,
   enumValue,
+  fieldNotHeld,
   nodeId,
   nodeIdOnceRead,
-  notHeld,
   ofRepository,
   onceRead,
   type Resolver,
@@ -172,7 +172,7 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
 
 /**
  * The statuses of a commit. Null: it has none.
- * @throws GraphQLError FORBIDDEN to those who may not read them; as `notHeld`
+ * @throws GraphQLError FORBIDDEN to those who may not read them; as `fieldNotHeld`
  */
 export async function statusOf(
   call: GraphqlCall,
@@ -181,8 +181,8 @@ export async function statusOf(
   oid: Json | undefined,
 ): Promise<Node | null> {
   const place = { repositoryId, sha: String(oid) };
-  if (!(await readsCodeOf(call, repositoryId, "statuses"))) return notHeld(call, info, "Commit");
-  if (!(await headAt(call, place))?.statuses) return notHeld(call, info, "Commit");
+  if (!(await readsCodeOf(call, repositoryId, "statuses"))) return fieldNotHeld(call, info, "Commit");
+  if (!(await headAt(call, place))?.statuses) return fieldNotHeld(call, info, "Commit");
   const rollup = await loadRollup(call, place, { withDocuments: true });
   if (rollup.statuses.length === 0) return null;
   return new RollupNode(place, { runs: [], statuses: rollup.statuses });
@@ -210,8 +210,8 @@ export async function suitesOf(
   args: PageArguments,
   place: CommitKey,
 ): Promise<Connection> {
-  if (!(await readsCodeOf(call, place.repositoryId, "checks"))) return notHeld(call, info, "Commit");
-  if (!(await headAt(call, place))?.suites) return notHeld(call, info, "Commit");
+  if (!(await readsCodeOf(call, place.repositoryId, "checks"))) return fieldNotHeld(call, info, "Commit");
+  if (!(await headAt(call, place))?.suites) return fieldNotHeld(call, info, "Commit");
   const found = await call
     .loader<CommitKey, StoredDocument[]>("suites of commits", (places) => findSuitesOf(call.db, places))
     .load(place);
@@ -219,12 +219,12 @@ export async function suitesOf(
   return heldConnection(info, args, held, { keyOf: ({ rest: { id } }) => String(id).padStart(20, "0") });
 }
 
-/** The whole suite of a node that may hold its id alone. @throws GraphQLError as `notHeld` */
+/** The whole suite of a node that may hold its id alone. @throws GraphQLError as `fieldNotHeld` */
 async function wholeSuite(node: Node, call: GraphqlCall, info: FieldInfo): Promise<Node> {
   const { repositoryId, rest: shown } = node;
   if (shown.head_sha !== undefined) return node;
   const id = numberOf(shown.id);
-  if (id === null || !(await readsCodeOf(call, repositoryId, "checks"))) return notHeld(call, info, "CheckSuite");
+  if (id === null || !(await readsCodeOf(call, repositoryId, "checks"))) return fieldNotHeld(call, info, "CheckSuite");
   const found = await call
     .loader<{ repositoryId: number; id: number }, Node | null>("suites by id", async (suites) => {
       const documents = await findSuites(call.db, suites);
@@ -235,7 +235,7 @@ async function wholeSuite(node: Node, call: GraphqlCall, info: FieldInfo): Promi
       return documents.map((one) => (one === null ? null : (nodes.shift() ?? null)));
     })
     .load({ repositoryId, id });
-  return found ?? notHeld(call, info, "CheckSuite");
+  return found ?? fieldNotHeld(call, info, "CheckSuite");
 }
 
 const ofSuite =
@@ -245,14 +245,14 @@ const ofSuite =
 
 const suiteField = (key: string, show: (value: Json) => Json = (value) => value): Resolver =>
   ofSuite(({ rest: { [key]: value } }, call, info) =>
-    value === undefined ? notHeld(call, info, "CheckSuite") : show(value),
+    value === undefined ? fieldNotHeld(call, info, "CheckSuite") : show(value),
   );
 
 /** The check runs of a suite, in the order in which they were made. */
 const runsOfSuite: Resolver = async (node, args: PageArguments, call, info) => {
   const { repositoryId, rest: suite } = await wholeSuite(node, call, info);
   const head = await headAt(call, { repositoryId, sha: String(suite.head_sha) });
-  if (!head?.runs) return notHeld(call, info, "CheckSuite");
+  if (!head?.runs) return fieldNotHeld(call, info, "CheckSuite");
   const parent = { r: repositoryId, n: Number(suite.id) };
   return storedConnection(call, info, args, { kind: "CheckRun", source: suiteRunSource, parent });
 };

@@ -15,7 +15,7 @@ import { type Connection, heldConnection, type PageArguments, pageRequest, store
 import {
   commitNode,
   enumValue,
-  notHeld,
+  fieldNotHeld,
   ofRepository,
   onceRead,
   pathnameOf,
@@ -214,7 +214,7 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
     },
     // Only the service finds a picture for an address without an account.
     avatarUrl: ({ rest: { account }, kind }, { size }: { size?: number | null }, call, info) =>
-      account == null ? notHeld(call, info, kind) : avatarOf(objectOf(account), size),
+      account == null ? fieldNotHeld(call, info, kind) : avatarOf(objectOf(account), size),
     user: ({ rest: { account } }) => {
       const actor = actorOf(account);
       return actor?.kind === "User" ? actor : null;

@@ -39,7 +39,7 @@ export const onceRead =
   };
 
 /** Refuses a field of this resource, since the mirror does not hold it. @throws GraphQLError if upstream may not answer */
-export function notHeld(call: GraphqlCall, { fieldName }: FieldInfo, kind: Node["kind"]): never {
+export function fieldNotHeld(call: GraphqlCall, { fieldName }: FieldInfo, kind: Node["kind"]): never {
   call.lacks();
   throw typedError("FORBIDDEN", `\`${fieldName}\` of this ${kind} is not mirrored. ${helpBeyond(call.ctx.config)}`);
 }

@@ -1,7 +1,7 @@
 /** What a pull request shows about being merged. */
 import { objectOf } from "../../../json.ts";
 import { actorOf, type Node } from "../call/node.ts";
-import { commitNode, enumValue, notHeld, notMirrored, pathnameOf, rest, type TypeResolvers } from "./fields.ts";
+import { commitNode, enumValue, fieldNotHeld, notMirrored, pathnameOf, rest, type TypeResolvers } from "./fields.ts";
 import { baseRef, headRef } from "./refs.ts";
 
 const below = (page: string): TypeResolvers => ({
@@ -32,7 +32,7 @@ export const pullMerging: TypeResolvers = {
   },
   // No event and no route of REST tells of the queue. Only open pull requests wait in it.
   isInMergeQueue: ({ rest: { state }, kind }, _args, call, info) =>
-    state === "open" ? notHeld(call, info, kind) : false,
+    state === "open" ? fieldNotHeld(call, info, kind) : false,
   baseRef,
   headRef,
   ...below("checks"),

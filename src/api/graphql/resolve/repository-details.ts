@@ -9,7 +9,7 @@ import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
-import { notHeld, onceRead, pathnameOf, type Resolver, type TypeResolvers } from "./fields.ts";
+import { fieldNotHeld, onceRead, pathnameOf, type Resolver, type TypeResolvers } from "./fields.ts";
 
 async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promise<Rights | null> {
   const { caller } = call;
@@ -66,7 +66,7 @@ export const repositoryDetails: TypeResolvers = {
   forkingAllowed: onceRead("allow_forking"),
   webCommitSignoffRequired: onceRead("web_commit_signoff_required"),
   // REST does not tell when a repository was archived.
-  archivedAt: ({ rest: { archived }, kind }, _args, call, info) => (archived ? notHeld(call, info, kind) : null),
+  archivedAt: ({ rest: { archived }, kind }, _args, call, info) => (archived ? fieldNotHeld(call, info, kind) : null),
   parent: ({ rest: { parent } }, _args, call) => embeddedRepository(call, parent),
   templateRepository: ({ rest: { template_repository } }, _args, call) => embeddedRepository(call, template_repository),
   repositoryTopics: ({ repositoryId, rest: { topics } }, args: PageArguments, _call, info) => {

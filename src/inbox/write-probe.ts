@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { codeOf, isBug, reasonOf } from "../failure.ts";
-import { MADE_HOOK } from "../inbox/inbox.ts";
+import { MADE_HOOK } from "./inbox.ts";
 
 /** Postgres answers, and takes no writes. */
 export interface WriteRefusal {
