@@ -184,18 +184,18 @@ test("a row that shows a later time than its place in the list tells hides none 
   await using world = await openWorld({
     fill: (simulator) => {
       const { world: upstream } = simulator;
-      generateWorld(upstream, { seed: 8, repositories: 1, issues: 230, pulls: 0, people: 5, commentsPerIssue: 0 });
-      const issues = [...upstream.issues.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
-      const [first, last] = [issues[0], issues.at(-1)];
-      if (!first || !last) throw new Error("There is no issue");
-      count = issues.length;
+      generateWorld(upstream, { seed: 8, repositories: 1, issues: 60, pulls: 0, people: 5, commentsPerIssue: 8 });
+      const comments = [...upstream.comments.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
+      const [first, last] = [comments[0], comments.at(-1)];
+      if (!first || !last || comments.length <= 200) throw new Error(`There are ${comments.length} comments`);
+      count = comments.length;
       const updated_at = new Date(last.updatedAt * 1_000).toISOString().replace(".000Z", "Z");
-      const match = "^GET [^?]*/issues\\?";
-      simulator.setFaults({ rows: [{ match, where: { number: first.number }, kind: "with", fields: { updated_at } }] });
+      const match = "^GET [^?]*/issues/comments\\?";
+      simulator.setFaults({ rows: [{ match, where: { id: first.id }, kind: "with", fields: { updated_at } }] });
     },
   });
   await world.mirror(world.first);
-  expect(await world.ctx.db.count(sql`select from issues where id is not null`)).toBe(count);
+  expect(await world.ctx.db.count(sql`select from issue_comments`)).toBe(count);
 });
 
 test("an audit compares and repairs all rows but those that cannot be read, and takes none of these for deleted", async () => {
