@@ -26,6 +26,7 @@ const VIEWS: Record<string, { table: string; hidden: string[] }> = {
   releases: { table: "releases", hidden: ["deleted_at = now()"] },
   refs: { table: "refs", hidden: ["deleted_at = now()", "sha = null"] },
   deployments: { table: "deployments", hidden: ["deleted_at = now()"] },
+  issue_events: { table: "issue_events", hidden: ["deleted_at = now()"] },
   events: { table: "events", hidden: ["id = null"] },
 };
 const OF_REPOSITORIES = Object.keys(VIEWS).filter((view) => view !== "users");

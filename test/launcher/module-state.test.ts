@@ -87,6 +87,7 @@ const real: Record<string, [text: string, why: string]> = {
   "src/operations/redis.ts": ["Math.random", "connections are opened before there is a context"],
   "src/stores.ts": ["new Date(), Math.random", "the context gets them here"],
   "src/sync/deliveries/apply.ts": ["new Date()", "spans go by the machine's clock"],
+  "src/sync/problems/failed-jobs.ts": ["Date.now(), Date.now()", "BullMQ dates jobs by real time"],
   "src/sync/schedules.ts": ["Date.now()", "BullMQ plans by real time"],
   "workers/retry-policy.ts": ["Date.now(), Date.now()", "BullMQ counts delays by real time"],
 };
