@@ -4,7 +4,7 @@ import { sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { isBug, reasonOf } from "../failure.ts";
-import { findWriteRefusal, type WriteRefusal } from "../inbox/write-probe.ts";
+import { probeWrite, type WriteRefusal } from "../inbox/write-probe.ts";
 import { redisSetting, serverOf } from "../operations/redis.ts";
 import { within } from "../waits/within.ts";
 
@@ -35,7 +35,7 @@ export interface Lacking {
  */
 export async function findLacking(
   ctx: Pick<Context, "config" | "db" | "redis">,
-  refusal: () => Promise<WriteRefusal | null> = () => findWriteRefusal(ctx),
+  refusal: () => Promise<WriteRefusal | null> = () => probeWrite(ctx),
 ): Promise<Lacking[]> {
   const found = await Promise.all([
     bounded("postgres", checkPostgres(ctx, refusal)),

@@ -25,7 +25,7 @@ class ProbedError extends Error {
  * Writes a delivery and takes it back, as a receiver would write one. Null: Postgres takes writes, or does not answer
  * at all, which others tell.
  */
-export async function findWriteRefusal({ db }: { db: Database }): Promise<WriteRefusal | null> {
+export async function probeWrite({ db }: { db: Database }): Promise<WriteRefusal | null> {
   try {
     await db.transaction(async (tx) => {
       await tx.query(
@@ -74,7 +74,7 @@ export class WriteProbe {
     if (this.#asked && performance.now() < this.#believedUntil) return await this.#asked;
     // Those who ask meanwhile have the same answer.
     this.#believedUntil = Number.POSITIVE_INFINITY;
-    this.#asked = findWriteRefusal({ db: this.#db });
+    this.#asked = probeWrite({ db: this.#db });
     let believedMs = 0;
     try {
       const refusal = await this.#asked;

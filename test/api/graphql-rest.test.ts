@@ -2,7 +2,7 @@ import { getNamedType, isEnumType, isObjectType, isScalarType } from "graphql";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
-import { type Fields, READINGS, RELATIONS, reactionGroups } from "./rest-readings.ts";
+import { type Fields, HELD_IN_PART, READINGS, RELATIONS, reactionGroups } from "./rest-readings.ts";
 
 // One resource through REST and through GraphQL, field by field. A field that is added to the schema has to be added
 // here.
@@ -49,43 +49,42 @@ const types = Object.values(schema.getTypeMap()).filter(
 );
 
 describe("the same resource through REST and GraphQL", () => {
-  // The simulated world has no account of this type.
-  test.each(types.filter(({ name }) => name !== "Mannequin").map((type) => [type.name, type] as const))(
-    "%s",
-    async (name, type) => {
-      if (!isObjectType(type)) throw new Error(`${name} is no object type`);
-      const leaves = Object.values(type.getFields())
-        .filter((field) => {
-          const named = getNamedType(field.type);
-          return isScalarType(named) || isEnumType(named);
-        })
-        .map((field) => field.name);
-      const readings = READINGS[name] ?? {};
-      expect(leaves.sort()).toEqual(Object.keys(readings).sort());
+  // The simulated world has no account of this type. What happens to issues is compared in `issue-events.test.ts`.
+  const compared = types.filter(({ name }) => name !== "Mannequin" && !name.endsWith("Event"));
+  test.each(compared.map((type) => [type.name, type] as const))("%s", async (name, type) => {
+    if (!isObjectType(type)) throw new Error(`${name} is no object type`);
+    const leaves = Object.values(type.getFields())
+      .filter((field) => {
+        const named = getNamedType(field.type);
+        return isScalarType(named) || isEnumType(named);
+      })
+      .map((field) => field.name)
+      .filter((field) => !HELD_IN_PART[name]?.includes(field));
+    const readings = READINGS[name] ?? {};
+    expect(leaves.sort()).toEqual(Object.keys(readings).sort());
 
-      const relations = Object.entries(RELATIONS[name] ?? {});
-      const selection = [...leaves, ...relations.map(([field, [selected]]) => `${field}${selected}`)].join(" ");
-      const found = await rows(name);
-      expect(found.length).toBeGreaterThan(0);
-      for (let at = 0; at < found.length; at += 50) {
-        const batch = found.slice(at, at + 50);
-        const { body } = await world.send("POST", "/graphql", {
-          body: JSON.stringify({
-            query: `query($ids: [ID!]!) { nodes(ids: $ids) { ... on ${name} { ${selection} } } }`,
-            variables: { ids: batch.map((row) => row.node_id) },
-          }),
-        });
-        expect(body.errors).toBeUndefined();
-        for (const [index, row] of batch.entries()) {
-          const said = Object.fromEntries([
-            ...leaves.map((field) => [field, readings[field]?.(row, world)]),
-            ...relations.map(([field, [, read]]) => [field, read(row, world)]),
-          ]);
-          expect(body.data.nodes[index]).toEqual(said);
-        }
+    const relations = Object.entries(RELATIONS[name] ?? {});
+    const selection = [...leaves, ...relations.map(([field, [selected]]) => `${field}${selected}`)].join(" ");
+    const found = await rows(name);
+    expect(found.length).toBeGreaterThan(0);
+    for (let at = 0; at < found.length; at += 50) {
+      const batch = found.slice(at, at + 50);
+      const { body } = await world.send("POST", "/graphql", {
+        body: JSON.stringify({
+          query: `query($ids: [ID!]!) { nodes(ids: $ids) { ... on ${name} { ${selection} } } }`,
+          variables: { ids: batch.map((row) => row.node_id) },
+        }),
+      });
+      expect(body.errors).toBeUndefined();
+      for (const [index, row] of batch.entries()) {
+        const said = Object.fromEntries([
+          ...leaves.map((field) => [field, readings[field]?.(row, world)]),
+          ...relations.map(([field, [, read]]) => [field, read(row, world)]),
+        ]);
+        expect(body.data.nodes[index]).toEqual(said);
       }
-    },
-  );
+    }
+  });
 });
 
 test("what lies under a label, a milestone and a review is what REST lists there", async () => {

@@ -31,7 +31,6 @@ export const LACKS: Readonly<Record<string, readonly string[] | "refused">> = {
     "PullRequestReviewComment.lastEditedAt",
   ],
   "policy-bot: commits": ["Commit.committedViaWeb", "Commit.signature"],
-  "policy-bot: requested reviewers": ["PullRequest.timelineItems"],
   "Kodiak: GetEventInfo": [
     "Commit.signature",
     "PullRequest.bodyHTML",
@@ -57,5 +56,4 @@ export const LACKS: Readonly<Record<string, readonly string[] | "refused">> = {
   "MCP: issue_read enrichment": ["Issue.closedByPullRequestsReferences"],
   "MCP: lockdown repo access": ["Repository.collaborators"],
   "MCP: pull_request_review_write create": "refused",
-  "GrimoireLab perceval: timelineItems": ["Issue.timelineItems"],
 };

@@ -34,7 +34,6 @@ const IN_PART: ReadonlySet<string> = new Set([
   "Grafana: milestones",
   "policy-bot: comments and reviews",
   "policy-bot: commits",
-  "policy-bot: requested reviewers",
   "Kodiak: GetEventInfo",
   "GitHub for Jira: getPullRequests",
   "GitHub for Jira: getCommitsQueryWithChangedFiles",
@@ -45,7 +44,6 @@ const IN_PART: ReadonlySet<string> = new Set([
   "GitHub for Jira: getDeploymentsQueryWithStatuses",
   "MCP: issue_read enrichment",
   "MCP: lockdown repo access",
-  "GrimoireLab perceval: timelineItems",
 ]);
 /** Of these nothing is answered: `lacks.ts` says why of the one, and the other's only field is never null. */
 const REFUSED: ReadonlySet<string> = new Set([
@@ -132,6 +130,6 @@ describe.each(reads)("$name", (document) => {
   });
 });
 
-test("thirty are answered whole, and thirty-three in part", () => {
-  expect(sides).toEqual({ whole: 30, part: 33, refused: 2 });
+test("thirty-two are answered whole, and thirty-one in part", () => {
+  expect(sides).toEqual({ whole: 32, part: 31, refused: 2 });
 });

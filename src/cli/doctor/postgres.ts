@@ -4,7 +4,7 @@ import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { WRITE_REFUSALS } from "../../health/readiness.ts";
-import { findWriteRefusal, type WriteRefusal } from "../../inbox/write-probe.ts";
+import { probeWrite, type WriteRefusal } from "../../inbox/write-probe.ts";
 import { VERSION } from "../../version.ts";
 import { clockFinding, type Finding, Findings, okFinding, problem, unfit } from "./finding.ts";
 
@@ -42,7 +42,7 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
     if (!facts) throw new Error("Postgres answered without a row");
     const aheadMs = facts.now.getTime() - (askedAt + clock.now().getTime()) / 2;
     const fit = await schemaFit(db, limits);
-    const refused = facts.isStandby ? null : await findWriteRefusal({ db });
+    const refused = facts.isStandby ? null : await probeWrite({ db });
     return [
       ...postgresFindings(facts),
       ...(refused ? [writeFinding(refused)] : []),
