@@ -31,6 +31,7 @@ export const LONG = [
   "test/events/{chain,chain-unread,feed-kills,found,found-parts,found-storm,hooks-api,killed-worker}.test.ts",
   "test/launcher/{instance,package,start}.test.ts",
   "test/matrix/{forwarded,holders,matrix}.test.ts",
+  "test/operator/health.test.ts",
   "test/receiver/{floods,redis-disk,redis-failover}.test.ts",
   "test/scenario/{agents-day,app,checks,checks-simulated,clock-put-right,edges,first-copy-of-parts,fleet,floor,give-way}.test.ts",
   "test/scenario/{gone-accounts,isolation,kill-tree,kill-worker,late-webhooks,lifecycle,linked-issues,lists,live,memory,odd-rows}.test.ts",

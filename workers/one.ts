@@ -8,7 +8,7 @@ import { localAddress, untilReady } from "../src/cli/up/ready.ts";
 import { tend, tendAgain } from "../src/cli/up/tend.ts";
 import { type Config, parseConfig } from "../src/config.ts";
 import { openContext, openLocal } from "../src/context.ts";
-import { isMistake } from "../src/failure.ts";
+import { isMistake, reasonOf } from "../src/failure.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { type LineSink, openLog, standardStream } from "../src/operations/log.ts";
 import { Metrics } from "../src/operations/metrics.ts";
@@ -49,6 +49,10 @@ async function runOne(): Promise<void> {
   const shutdown = openShutdown({ log, timeoutMs: config.shutdownMs });
   const [url, [token = ""], repositories] = [config.upstreamUrl, config.upstreamTokens, values.demonstrate?.split(",")];
   const demonstration = repositories ? { url, token, repositories } : null;
+  shutdown.signal.addEventListener("abort", () => {
+    // Nobody else says why it must not go on.
+    if (process.exitCode === REFUSED_STATUS) output.note(`tain: ${reasonOf(shutdown.signal.reason)}`);
+  });
   const tending = { output, signal: shutdown.signal, apiUrl: localAddress(config), demonstration };
   try {
     // Otherwise an unanswered request to upstream would keep the process alive until its time-out.

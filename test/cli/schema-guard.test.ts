@@ -51,7 +51,10 @@ test("no command works with a database that was migrated beyond it; each says wh
   ];
   for (const command of commands) {
     const { code, stdout, stderr } = await tain(command, env);
-    expect({ command, code, stdout, stderr }).toEqual({ command, code: 1, stdout: "", stderr: `tain: ${SENTENCE}\n` });
+    expect({ command, code, stderr }).toEqual({ command, code: 1, stderr: `tain: ${SENTENCE}\n` });
+    // The line of health says what is wrong, too.
+    if (command[0] === "status") expect(stdout).toContain("The database's schema does not fit");
+    else expect({ command, stdout }).toEqual({ command, stdout: "" });
   }
   const release = startProgram("db/migrate.ts", env);
   expect(await release.exited).toBe(1);
@@ -75,8 +78,7 @@ test("`tain up` goes on beside a newer schema, ends with a sentence once a migra
   await migrateFor("99.0.0", home.env.DATABASE_URL);
   const { code, stderr } = await run.exited;
   expect(code).toBe(1);
-  expect(stderr).toContain(SENTENCE);
-  expect(stderr).toMatch(/^tain: The \w+ has ended \(exit code 78\); what it said of the reason stands above$/m);
+  expect(stderr.split("\n")).toContain(`tain: ${SENTENCE}`);
   expect(stderr).not.toContain("starting it again");
 
   const begun = performance.now();
