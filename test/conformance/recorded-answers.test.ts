@@ -19,9 +19,9 @@ const SOURCES = [
     counted: {
       recorded: 529,
       unasked: {
-        "branches, checks, commits and releases are parts that are mirrored where `MIRROR` names them": 5,
+        "branches, checks, commits and releases are parts that are mirrored where `MIRROR` names them": 8,
         "code is not mirrored": 11,
-        "commit comments, reactions and events are not mirrored": 34,
+        "commit comments, reactions and events are not mirrored": 31,
         "repositories and organisations are made, changed and deleted at upstream": 213,
         "reviewers are asked at upstream, which shows them with the pull request": 10,
         "secrets, projects, notifications and Markdown are other services": 3,

@@ -57,7 +57,11 @@ export const UNASKED: readonly UnaskedRule[] = [
   },
   {
     name: "commit comments, reactions and events are not mirrored",
-    is: asks(new RegExp(`^[A-Z]+ (${REPOSITORY}/(comments|events)(/.+)?|.+/(reactions|events|timeline)(/\\d+)?)$`)),
+    is: asks(
+      new RegExp(
+        `^[A-Z]+ (${REPOSITORY}/(comments|events)(/.+)?|.+/(reactions|timeline)(/\\d+)?|(?!.+/issues/).+/events)$`,
+      ),
+    ),
   },
   {
     name: "secrets, projects, notifications and Markdown are other services",

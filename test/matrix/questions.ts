@@ -19,6 +19,7 @@ import {
   isUnionType,
 } from "graphql";
 import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/operations.ts";
+import { HELD_IN_PART } from "../api/rest-readings.ts";
 import { pathOf } from "../api/targets.ts";
 import { markOf, type Place } from "./places.ts";
 
@@ -45,17 +46,11 @@ const NAMED_REFS = { refPrefix: "refs/heads/", qualifiedName: "refs/heads/seen" 
 /** Upstream's stand-in does not have these operations. */
 const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
 
-/**
- * The stand-in does not have these fields either. The mirror refuses the last three in part, because it does not hold
- * them.
- */
+/** The stand-in does not have these fields. The mirror refuses the last four in part, because it does not hold them. */
 const FIELDS_NOT_SIMULATED = new Set([
-  "nickname",
-  "projectCards",
-  "templateRepository",
-  "commits",
-  "files",
-  "watchers",
+  ...["nickname", "projectCards", "templateRepository", "forkingAllowed", "stargazers", "autoMergeRequest"],
+  ...["isInMergeQueue", "checksResourcePath", "checksUrl", "revertResourcePath", "revertUrl", "viewerDidAuthor"],
+  ...["commits", "files", "watchers", "timelineItems"],
 ]);
 
 /** All operations, also those on what is mirrored only where `MIRROR` says so. */
@@ -290,7 +285,10 @@ function leavesOf(type: GraphQLNamedType): string {
   if (!isObjectType(type)) return "__typename";
   const leaves = Object.values(type.getFields()).filter(
     (field) =>
-      !isCompositeType(getNamedType(field.type)) && field.args.length === 0 && !FIELDS_NOT_SIMULATED.has(field.name),
+      !isCompositeType(getNamedType(field.type)) &&
+      field.args.length === 0 &&
+      !FIELDS_NOT_SIMULATED.has(field.name) &&
+      !HELD_IN_PART[type.name]?.includes(field.name),
   );
   return ["__typename", ...leaves.map(({ name }) => name)].join(" ");
 }

@@ -106,6 +106,7 @@ test("GraphQL shows branches and tags as upstream does, and leaves the rest to i
     `refs(refPrefix: "refs/heads/", first: 3) { ${list} }`,
     `refs(refPrefix: "refs/heads/", last: 2, orderBy: { field: ALPHABETICAL, direction: DESC }) { ${list} }`,
     `refs(refPrefix: "refs/tags/", first: 50) { ${list} }`,
+    `ref(qualifiedName: "main") { ${ref} }`,
     `a: ref(qualifiedName: "refs/heads/feature/one") { ${ref} } b: ref(qualifiedName: "refs/tags/noted") { ${ref} }
       c: ref(qualifiedName: "refs/heads/never-was") { ${ref} }`,
   ])
@@ -125,7 +126,6 @@ test("GraphQL shows branches and tags as upstream does, and leaves the rest to i
   }
   expect(names).toEqual([...repository.branches.keys()].sort());
   for (const inner of [
-    `ref(qualifiedName: "main") { ${ref} }`,
     `refs(refPrefix: "refs/", first: 3) { ${list} }`,
     `refs(refPrefix: "refs/heads/", first: 3, query: "fea") { ${list} }`,
     `defaultBranchRef { target { ... on Commit { message } } }`,

@@ -86,7 +86,8 @@ check("status tells of each repository, of the queues and of the quota, to peopl
   const { code, stdout, stderr } = await tain.run(["status"], UNTOLD);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).not.toContain("\u001b");
-  const [title, , headings, first] = stdout.split("\n");
+  const [title, health, , headings, first] = stdout.split("\n");
+  expect(health).toBe("All is well");
   expect(title).toBe(`Tain ${VERSION}, mirroring ${simulator.url}`);
   expect(headings?.indexOf("STATE")).toBe(first?.indexOf("live"));
   expect(stdout).toMatch(/^deliveries +0 +0 +0 +0$/m);
@@ -114,6 +115,7 @@ check("status tells of each repository, of the queues and of the quota, to peopl
       forecast: null,
       replicas: [],
       problems: [],
+      health: expect.objectContaining({ state: "well", line: "All is well", troubles: [] }),
     },
   ]);
 });

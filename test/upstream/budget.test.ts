@@ -181,7 +181,7 @@ test("what has not changed takes nothing from the budget, however often it is as
   expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok" });
 });
 
-test("when Redis loses its memory, what a process knows to be spent stays spent", async () => {
+test("when Redis loses its memory, two requests at most find out again what is spent", async () => {
   await using shared = await openShared(2, { limit: 40 });
   const { simulator, world, clients, advance } = shared;
   await clients[0]?.get("/user", caller);
@@ -194,7 +194,9 @@ test("when Redis loses its memory, what a process knows to be spent stays spent"
   expect(outcomes.every((outcome) => outcome.status === "rejected" && outcome.reason instanceof QuotaSpentError)).toBe(
     true,
   );
-  expect(simulator.meter.read()).toMatchObject({ charged: 40, primaryLimited: 0 });
+  const after = simulator.meter.read();
+  expect(after.charged).toBe(40);
+  expect(after.primaryLimited).toBeLessThanOrEqual(2);
   advance(3_601_000);
   expect(await clients[0]?.get("/user", caller)).toMatchObject({ kind: "ok" });
 });

@@ -1,4 +1,4 @@
-import { getTableName, gt } from "drizzle-orm";
+import { getTableColumns, getTableName, gt } from "drizzle-orm";
 import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -61,7 +61,12 @@ export async function putTimesRight({ db, clock, log }: Pick<Context, "db" | "cl
       rows += await mend(tx, { table, columns, now, ahead });
     for (const { list } of resources) {
       if (!list) continue;
-      const columns: TimesOfTable["columns"] = { heard_at: "now", read_at: "unknown" };
+      const has = getTableColumns(list.table);
+      const columns: TimesOfTable["columns"] = {
+        read_at: "unknown",
+        ...("heardAt" in has && { heard_at: "now" }),
+        ...("walkedAt" in has && { walked_at: "unknown" }),
+      };
       rows += await mend(tx, { table: getTableName(list.table), columns, now, ahead });
     }
     await tx.delete(auditPages).where(gt(auditPages.walkedAt, ahead));
