@@ -39,6 +39,8 @@ export async function tokenOfFollower({ ctx }: Pick<TestMirror, "ctx">, hourlyLi
       "checks:read",
       "statuses:read",
       "contents:read",
+      "deployments:read",
+      "actions:read",
       "hooks:write",
     ],
     hourlyLimit: hourlyLimit ?? null,
