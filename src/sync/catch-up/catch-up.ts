@@ -231,6 +231,7 @@ async function catchUpList(
   for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
     await beforePage(ctx, repository, signal);
     const page: StoredPage = await fetchAndStorePage(ctx, repository, kind, path, "catch-up", {
+      isNews: true,
       prepare: (observed) => fetchAndStoreMissingComments(ctx, repository, observed, "catch-up"),
       remember: async (tx, stored) => {
         const column = sql.identifier(watermark);

@@ -118,6 +118,8 @@ export interface Storing {
    * are outstanding: after a crash a 304 would hide them. The caller saves the validator once they are done.
    */
   isDone?: boolean;
+  /** Default false. True: what it shows is news, as a delivery is. A first copy counts nothing, and meets later what is named. */
+  isNews?: boolean;
   /** Default true. False: our rows are known to differ from the page. */
   conditional?: boolean;
   /** A long list in the order of changes goes on by number, at the last page of a window. Otherwise by time. */
@@ -137,7 +139,7 @@ export async function fetchAndStorePage(
   kind: Kind,
   path: string,
   priority: Priority,
-  { prepare, remember, isDone = true, conditional = true, inWindows = false }: Storing = {},
+  { prepare, remember, isDone = true, isNews = false, conditional = true, inWindows = false }: Storing = {},
 ): Promise<StoredPage> {
   const answer = await ctx.upstream.get(path, { priority, conditional });
   const page = await observePage(ctx, repository, { kind, path, inWindows }, answer);
@@ -146,8 +148,6 @@ export async function fetchAndStorePage(
   await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now();
     const { seen, shapes } = page.observed;
-    // A first copy counts nothing, and meets what is named later. What a catch-up shows is news, as a delivery is.
-    const isNews = priority === "catch-up";
     const counted = isNews ? await observeCounts(tx, seen, now) : [];
     const merged = await mergeObserved(tx, { seen: [...seen, ...counted], shapes });
     marks = [...marksForConflicts(merged, now), ...(isNews ? await marksForLost(tx, seen, now) : []), ...page.unread];
