@@ -221,20 +221,15 @@ export const oddUpstreamPlants: readonly Plant[] = [
     property: 2,
     does: "A review that a list of comments names is not looked for, since only deliveries tell of lost ones.",
     file: "src/sync/reads/pages.ts",
-    replaces: [
-      [
-        "isNews ? await marksForLost(tx, seen, now) : []",
-        "isNews && seen.length < 0 ? await marksForLost(tx, seen, now) : []",
-      ],
-    ],
+    replaces: [["[...(await marksForLost(tx, seen, now)), ", "["]],
     tests: ["test/scenario/same-second.test.ts"],
   },
   {
     name: "closer-stays-unknown",
     property: 2,
-    does: "A pull request that a search found has no closer, whoever closed it.",
-    file: "src/sync/refresh/refresh.ts",
-    replaces: [["return found.filter(lacks).map(", "return found.filter((side) => lacks(side) && side.key < 0).map("]],
+    does: "What a search found, or a webhook whose opening was lost, has no closer, whoever closed it.",
+    file: "src/sync/marks/closers.ts",
+    replaces: [['outcome === "merged" && lacksCloser', 'outcome === "known" && lacksCloser']],
     tests: ["test/scenario/issue-sides.test.ts"],
   },
   {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
-import { lockIssue } from "../../src/simulator/changes/issues.ts";
+import { createIssue, editIssue, lockIssue } from "../../src/simulator/changes/issues.ts";
 import { editPull } from "../../src/simulator/changes/pulls.ts";
 import { createReview } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -121,4 +121,20 @@ test("a review that was lost with its comments is read once a list shows the com
   expect(await reviewsHere()).toEqual(await reviewsThere());
   expect((await world.get(path)).body).toMatchObject({ review_comments: before + 1 });
   expect(await world.ctx.db.count(sql`select from refresh_marks where kind = 'review'`)).toBe(0);
+});
+
+test("an issue whose opening was lost says who closed it, or that nobody did", async () => {
+  const { world: upstream } = world.simulator;
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  const open = createIssue(upstream, repository.ownerId, { repository, title: "Lost when it was opened" });
+  const closed = createIssue(upstream, repository.ownerId, { repository, title: "Lost when it was closed, too" });
+  editIssue(upstream, repository.ownerId, closed, { state: "closed" });
+  world.simulator.setFaults({});
+  for (const issue of [open, closed]) editIssue(upstream, repository.ownerId, issue, { title: "Told" });
+  await world.settle();
+  for (let minute = 0; minute < 3; minute++) await pass(MINUTE);
+  const shown = async ({ number }: { number: number }) =>
+    (await world.get(`/repositories/${repository.id}/issues/${number}`)).body;
+  expect(await shown(open)).toMatchObject({ state: "open", title: "Told", closed_by: null });
+  expect(await shown(closed)).toMatchObject({ state: "closed", title: "Told", closed_by: { id: repository.ownerId } });
 });

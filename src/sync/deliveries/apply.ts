@@ -36,6 +36,7 @@ import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, reportedChangesOf } from "../found/reported-changes.ts";
 import { hearLists } from "../lists/heard.ts";
+import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
 import { marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
@@ -139,6 +140,7 @@ async function marksLeft(
     ...(await marksForMergeability(tx, seen, askedAt)),
     ...(await marksForIssueSides(tx, seen, askedAt)),
     ...(await marksForLost(tx, seen, askedAt)),
+    ...marksForClosers(merged, askedAt),
     ...(await marksForCounting(tx, counting, askedAt)),
     ...toldDeleted(shown).map((id) => deletionMark(id, askedAt)),
   ];

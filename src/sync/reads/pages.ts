@@ -22,6 +22,7 @@ import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
 import { pageOfPath, pagesLeft } from "../../upstream/protocol/pagination.ts";
 import type { Priority, ReadAnswer, Validator } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { marksForClosers } from "../marks/closers.ts";
 import { observeCounts } from "../marks/counts.ts";
 import { marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
@@ -150,7 +151,8 @@ export async function fetchAndStorePage(
     const { seen, shapes } = page.observed;
     const counted = isNews ? await observeCounts(tx, seen, now) : [];
     const merged = await mergeObserved(tx, { seen: [...seen, ...counted], shapes });
-    marks = [...marksForConflicts(merged, now), ...(isNews ? await marksForLost(tx, seen, now) : []), ...page.unread];
+    const untold = isNews ? [...(await marksForLost(tx, seen, now)), ...marksForClosers(merged, now)] : [];
+    marks = [...marksForConflicts(merged, now), ...untold, ...page.unread];
     await together([
       storeMarks(tx, marks),
       page.validator ? (isDone ? saveValidator : forgetValidators)(tx, page.validator) : Promise.resolve(),

@@ -1,4 +1,4 @@
-import { type Queries, type Transaction, together } from "../../../db/database.ts";
+import { type Queries, together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -12,7 +12,6 @@ import {
   type MarkKey,
   marksForConflicts,
   marksForMergeability,
-  nextRound,
   storeMarks,
 } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
@@ -27,6 +26,7 @@ import { Gather } from "../../work/gather.ts";
 import { refreshChecks } from "../checks/refresh.ts";
 import { endOrPause } from "../following/pause.ts";
 import { refreshLists } from "../lists/refresh.ts";
+import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting } from "../marks/counts.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "../marks/marks.ts";
 import { RemovedError } from "../problems/errors.ts";
@@ -334,19 +334,18 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
   const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));
   const observed = joinObserved(batch.map((one) => one.observed));
   return ctx.db.transaction(async (tx) => {
-    const conflicts = marksForConflicts(await mergeObserved(tx, observed), startedAt).map((conflict) => ({
+    const merged = await mergeObserved(tx, observed);
+    const conflicts = marksForConflicts(merged, startedAt).map((conflict) => ({
       ...conflict,
       notBefore: afterLag(startedAt),
     }));
+    const wasLacking = (one: ResourceKey) => batch.some(({ mark }) => mark && isAboutLack(mark) && isOfOne(one, mark));
     const asks = [
       ...conflicts,
       ...(await marksForMergeability(tx, observed.seen, startedAt)),
-      ...(await marksForClosers(tx, batch, startedAt)),
+      ...marksForClosers(merged.filter(wasLacking), startedAt),
     ];
-    const conflictsAgain = (mark: Mark) =>
-      conflicts.some(
-        ({ kind, key, repositoryId }) => kind === mark.kind && key === mark.key && repositoryId === mark.repositoryId,
-      );
+    const conflictsAgain = (mark: Mark) => conflicts.some((conflict) => isOfOne(conflict, mark));
     const settled: Mark[] = [];
     const postponed: Mark[] = [];
     for (const { mark, startedAt: readAt } of batch) {
@@ -364,19 +363,6 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
   });
 }
 
-/** A search found an issue side, but does not say who closed it. The next common question asks for that. */
-async function marksForClosers(tx: Transaction, batch: readonly ReadForMark[], askedAt: Date): Promise<Mark[]> {
-  const found = batch.flatMap(({ mark }) =>
-    mark?.kind === "issue" && isAboutLack(mark)
-      ? [{ kind: mark.kind, repositoryId: mark.repositoryId, key: mark.key }]
-      : [],
-  );
-  if (found.length === 0) return [];
-  const stored = await findAllStored(tx, found);
-  const lacks = (side: ResourceKey) => {
-    const { deletedAt = null, fields = null } = stored(side) ?? {};
-    return deletedAt === null && fields !== null && !Object.hasOwn(fields, "closed_by");
-  };
-  const notBefore = nextRound(askedAt, REPLICA_LAG_MS);
-  return found.filter(lacks).map((side) => ({ ...side, keys: ["closed_by"], askedAt, notBefore }));
+function isOfOne(one: MarkKey, mark: MarkKey): boolean {
+  return one.kind === mark.kind && one.key === mark.key && one.repositoryId === mark.repositoryId;
 }
