@@ -138,3 +138,38 @@ test("an issue whose opening was lost says who closed it, or that nobody did", a
   expect(await shown(open)).toMatchObject({ state: "open", title: "Told", closed_by: null });
   expect(await shown(closed)).toMatchObject({ state: "closed", title: "Told", closed_by: { id: repository.ownerId } });
 });
+
+test("a lock that was told in the second of a comment is no loss while it is in doubt, and nothing is read for it", async () => {
+  const { world: upstream } = world.simulator;
+  const issue = repository.rows.byNumber.find((one) => one && !isPull(one) && !one.locked);
+  if (!issue) throw new Error("There is no issue that is not locked");
+  const inDoubt = [issue, pull].filter((one) => !one.locked);
+  expect(inDoubt).toHaveLength(2);
+  for (const one of inDoubt) {
+    // The comment, whose issue is not locked yet, arrives after the lock.
+    world.simulator.setFaults({ webhooks: { reorder: 1 } });
+    createComment(upstream, repository.ownerId, one, "In the same second");
+    world.simulator.setFaults({});
+    lockIssue(upstream, repository.ownerId, one, "resolved");
+  }
+  await world.settle();
+  const locked = async () =>
+    await Promise.all(
+      inDoubt.map(async ({ number }) => {
+        const { body } = await world.get(`/repositories/${repository.id}/issues/${number}`);
+        return (body as { locked: boolean }).locked;
+      }),
+    );
+  expect(await locked()).toEqual([false, false]);
+  expect(await world.ctx.db.count(sql`select distinct key from refresh_marks where keys && array['locked']`)).toBe(2);
+  await world.ctx.db.query(sql`update sweeps set untold_at = null`);
+  // The common question of these doubts is still to come.
+  for (const clock of [world, world.simulator.world.clock as SettableClock]) clock.advance(6 * MINUTE);
+  world.simulator.meter.reset();
+  await sweep(world.ctx);
+  await world.settle();
+  expect(await world.ctx.db.count(sql`select from sweeps where untold_at is not null`)).toBe(0);
+  expect(Object.keys(world.simulator.meter.read().routes)).toEqual(["POST /graphql"]);
+  for (let minute = 0; minute < 3; minute++) await pass(MINUTE);
+  expect(await locked()).toEqual([true, true]);
+});

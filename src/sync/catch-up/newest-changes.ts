@@ -216,6 +216,12 @@ function hasState(alias: SQL, isMerged = sql`x."isMerged"`): SQL {
 /** Whether a mark `d` asks for all of its resource. One about some keys finds no lost change of others. */
 const IS_WHOLE = sql`(d.keys is null or d.keys_at < d.asked_at)`;
 
+/** Whether a mark `d` asks for what says in which state a row is, and the row of `table` lacks nothing else. */
+function isOfState(table: SQL): SQL {
+  return sql`(d.keys && array['state', 'locked', 'merged']
+    and exists (select from ${table} t where t.repository_id = x.r and t.number = x.n and t.updated_at = x.at))`;
+}
+
 /**
  * Those of the rows that the mirror lacks, or has an older state of. Not those that were told and are in doubt: their
  * marks ask for them.
@@ -251,9 +257,11 @@ export async function findUnheldRows(db: Queries, shown: readonly ShownRow[]): P
           when 'label' then d.kind = 'label'
           when 'milestone' then d.kind = 'milestone'
             and d.key = (select m.id from milestones m where m.repository_id = x.r and m.number = x.n)
-          when 'pull_request' then d.key = x.n and (d.kind = 'pull_request' and ${IS_WHOLE} or d.kind = 'issue'
-            and exists (select from pull_requests p where p.repository_id = x.r and p.number = x.n and p.updated_at >= x.at))
-          else d.kind = x.kind and d.key = coalesce(x.n, x.id) and ${IS_WHOLE} end)
+          when 'pull_request' then d.key = x.n and (d.kind = 'pull_request' and (${IS_WHOLE} or ${isOfState(sql`pull_requests`)})
+            or d.kind = 'issue'
+              and exists (select from pull_requests p where p.repository_id = x.r and p.number = x.n and p.updated_at >= x.at))
+          when 'issue' then d.kind = x.kind and d.key = x.n and (${IS_WHOLE} or ${isOfState(sql`issues`)})
+          else d.kind = x.kind and d.key = x.id and ${IS_WHOLE} end)
       order by 1, 2`);
 }
 
