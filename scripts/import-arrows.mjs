@@ -5,7 +5,7 @@ import { CHECKOUT } from "./checkout.mjs";
 
 /** The rooms that "base" stands for. A row with "base" may import all of these, used or not. */
 const BASE = [
-  ...["src/version.ts", "src/json.ts", "src/failure.ts"],
+  ...["src/version.ts", "src/json.ts", "src/sent-json.ts", "src/failure.ts"],
   ...["src/config.ts", "src/config", "src/operations", "src/waits", "src/work", "db", "src/schema.ts"],
 ];
 
@@ -20,6 +20,7 @@ const ARROWS = {
   "src/simulator": [],
   "src/version.ts": [],
   "src/json.ts": [],
+  "src/sent-json.ts": ["src/json.ts"],
   "src/failure.ts": [],
   "src/config": [],
   // The release process reads its database's address without a configuration.
@@ -141,9 +142,12 @@ export function faultyImports(files) {
   const wrong = [...graph].flatMap(([from, imports]) =>
     imports.filter((to) => !isAllowed(from, to)).map((to) => `${from} must not import ${to}`),
   );
+  const homeless = [...graph.keys()]
+    .filter((path) => /^(src|db|workers)\//.test(path) && roomOf(path) === null)
+    .map((path) => `${path} is in no room: say in ARROWS what it may import`);
   const knots = circles(graph).map((circle) => `A circle: ${circle.join(" → ")}`);
   const rooms = circles(foldersOf(graph)).map((circle) => `A circle of folders: ${circle.join(" → ")}`);
-  return [...wrong, ...knots, ...rooms];
+  return [...wrong, ...homeless, ...knots, ...rooms];
 }
 
 /**

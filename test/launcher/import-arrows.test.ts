@@ -108,6 +108,12 @@ test("an import of a type counts, and so do one written over several lines, one 
     ]);
 });
 
+test("a file that is in no room is refused, since it could import anything", () => {
+  expect(faultyImports(new Map([["src/probe.ts", ""]]))).toEqual([
+    "src/probe.ts is in no room: say in ARROWS what it may import",
+  ]);
+});
+
 test("an arrow that no file uses is refused", () => {
   const unused = "src/receiver may import src/inbox, and no file does";
   expect(unusedArrows(new Map())).toContain(unused);
