@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Which scripts a process of Node's runs, by its inspector. */
@@ -64,13 +63,4 @@ async function debuggerAt(port: number): Promise<string> {
     if (Date.now() - asked > PATIENCE_MS) throw new Error(`No inspector listens at port ${port}`);
     await delay(100);
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

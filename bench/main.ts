@@ -8,7 +8,7 @@ import { profileSelf } from "./profile.ts";
 import { compareWalks } from "./walks.ts";
 
 /** Run only when they are asked for: they take their time, and have no reference. */
-const TRIALS = ["mixed", "start"];
+const TRIALS = ["mixed", "start", "instead"];
 
 const USAGE = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDER] [--cpu-prof FOLDER] [--heap-prof FOLDER]
 

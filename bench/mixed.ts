@@ -1,5 +1,3 @@
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import { sql } from "../db/sql.ts";
@@ -9,6 +7,7 @@ import { QUEUE_NAMES, type Queues } from "../src/queues/queues.ts";
 import { fetchAndStoreViewer } from "../src/sync/following/viewer.ts";
 import { driftOf } from "./applying.ts";
 import { openBenchDatabase } from "./databases.ts";
+import { freePort } from "./free-port.ts";
 import { openMirror } from "./history.ts";
 import type { Trial } from "./measure.ts";
 import { copyOn, mirrorOne, untilCopied } from "./mixed/copies.ts";
@@ -168,15 +167,6 @@ export const trial: Trial = {
     };
   },
 };
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 async function untilReady(url: string): Promise<void> {
   for (let attempt = 0; ; attempt++) {

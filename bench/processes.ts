@@ -70,12 +70,19 @@ export function startProgram(
   onLine: (line: string) => void = (line) => console.error(line),
   args: readonly string[] = [],
 ): Program {
-  const child = spawn(process.execPath, [...profileFlags(), fileURLToPath(new URL(file, import.meta.url)), ...args], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  return startCommand(process.execPath, [...profileFlags(), path, ...args], { name: file, env, onLine });
+}
+
+/** Starts a program of the system. `name` is what it is called where it ends. */
+export function startCommand(
+  command: string,
+  args: readonly string[],
+  { name = command, env = {}, onLine }: { name?: string; env?: NodeJS.ProcessEnv; onLine: (line: string) => void },
+): Program {
+  const child = spawn(command, args, { env: { PATH: process.env.PATH, ...env }, stdio: ["ignore", "pipe", "inherit"] });
   createInterface({ input: child.stdout }).on("line", onLine);
-  const ended = once(child, "exit").then(([code, signal]) => `${file} ended (${code ?? signal})`);
+  const ended = once(child, "exit").then(([code, signal]) => `${name} ended (${code ?? signal})`);
   return {
     pid: child.pid as number,
     ended,

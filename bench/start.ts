@@ -1,8 +1,9 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { familyOf, type Memory, memoryOf } from "./family.ts";
+import { freePort } from "./free-port.ts";
 import { getRequest, openLoader } from "./load.ts";
 import type { Trial } from "./measure.ts";
 import { cpuSecondsOf, type Program, startProgram, startServer } from "./processes.ts";
@@ -22,12 +23,8 @@ const READS_PER_SECOND = Number(env.READS ?? 50);
 const CHANGES_PER_SECOND = Number(env.CHANGES ?? 5);
 const LOOK_MS = 20;
 const PATIENCE_MS = 1_800_000;
-const MIB = 2 ** 20;
 /** No renames and no deletions: the addresses that are read stay. */
 const KINDS = ["open", "edit", "label", "comment", "close", "reopen", "openPull", "push", "review"];
-
-/** Megabytes, as the kernel shares them out among processes that use the same pages (PSS), by kind of process. */
-type Memory = Record<string, number>;
 
 export const trial: Trial = {
   about: `\`npm start\` with ${SIZE.REPOSITORIES} repositories and ${SIZE.ISSUES} issues: memory at rest and under ${READS_PER_SECOND} reads and ${CHANGES_PER_SECOND} changes a second, and how soon it serves and follows after a restart`,
@@ -160,54 +157,6 @@ async function createIssue(upstream: string, name: string): Promise<{ number: nu
   return (await answer.json()) as { number: number };
 }
 
-/** The process and those below it, each by what it is. Linux only. */
-async function familyOf(root: number): Promise<Map<number, string>> {
-  const all = new Map<number, { parent: number; kind: string }>();
-  for (const entry of await readdir("/proc")) {
-    if (!/^\d+$/.test(entry)) continue;
-    // It may end meanwhile.
-    const [stat, line] = await Promise.all(
-      ["stat", "cmdline"].map((file) => readFile(`/proc/${entry}/${file}`, "utf8").catch(() => "")),
-    );
-    const [, parent = ""] = (stat ?? "").slice((stat ?? "").lastIndexOf(")") + 2).split(" ");
-    all.set(Number(entry), { parent: Number(parent), kind: kindOf((line ?? "").split("\0")) });
-  }
-  const family = new Map<number, string>();
-  for (const waiting = [root]; waiting.length > 0; ) {
-    const pid = waiting.pop() ?? 0;
-    family.set(pid, all.get(pid)?.kind ?? "");
-    for (const [other, { parent }] of all) if (parent === pid) waiting.push(other);
-  }
-  return family;
-}
-
-/** The name of the program that Node.js runs, or of the store. */
-function kindOf([command = "", ...args]: readonly string[]): string {
-  if (command.startsWith("postgres") || basename(command) === "postgres") return "postgres";
-  const script = args.find((one) => /\.(ts|mjs)$/.test(one) && !one.startsWith("--") && !one.startsWith("file:"));
-  return script ? basename(script) : basename(command);
-}
-
-/** Rounded. `all` is the sum. */
-async function memoryOf(root: number): Promise<Memory> {
-  const sums: Memory = { all: 0 };
-  for (const [pid, kind] of await familyOf(root)) {
-    const text = await readFile(`/proc/${pid}/smaps_rollup`, "utf8").catch(() => "");
-    const bytes = Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1_024;
-    sums[kind] = (sums[kind] ?? 0) + bytes;
-    sums.all = (sums.all ?? 0) + bytes;
-  }
-  return Object.fromEntries(Object.entries(sums).map(([kind, bytes]) => [kind, Math.round(bytes / MIB)]));
-}
-
 function seconds(ms: number): number {
   return Math.round(ms / 10) / 100;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }

@@ -3,8 +3,9 @@ import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ASKED_AFTER_MS, type CheckoutWorld, openCheckoutWorld } from "./checkout-world.ts";
-import { type Coverage, freePort, openCoverage } from "./coverage.ts";
+import { type Coverage, openCoverage } from "./coverage.ts";
 import { HOST } from "./exchange-requests.ts";
+import { freePort } from "./free-port.ts";
 import { startProgram } from "./processes.ts";
 
 /** The files that each walk enters, by name: at least one function of each runs. */
