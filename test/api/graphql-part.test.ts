@@ -107,6 +107,17 @@ test("an interface that only the service has stands for those of its types that 
   expect(whole.errors).toMatchObject([{ path: ["node", "viewerHasStarred"] }]);
 });
 
+test("a part costs what it costs by itself, and a point where nothing of the document is held", async () => {
+  const remaining = async (query: string) => Number((await world.query(query)).headers.get("x-ratelimit-remaining"));
+  const before = await remaining("{ viewer { login } }");
+  const many = "issues(first: 100) { nodes { editor { login } comments(first: 30) { nodes { id } } } }";
+  expect(await remaining(`{ ${at} { name lockReason } }`)).toBe(before - 1);
+  expect(await remaining("{ viewer { login noSuchField } }")).toBe(before - 2);
+  expect(
+    await remaining(`{ ${at} { ${many} many: issues(first: 100) { nodes { labels(first: 5) { nodes { name } } } } } }`),
+  ).toBe(before - 4);
+});
+
 test("what is skipped is not missed", async () => {
   const query = `query($no: Boolean!) { ${at} { name lockReason @include(if: $no) } }`;
   expect(await ask(query, { no: false })).toEqual({ data: { repository: { name: expect.any(String) } } });

@@ -7,6 +7,27 @@ const times = (count: number, each: (at: number) => string, between = " ") =>
   Array.from({ length: count }, (_, at) => each(at)).join(between);
 const MB = 1_000_000;
 
+const byTurns = (pairs: number, inner: string) =>
+  `{ node(id: "x") { ${"... on PullRequestTimelineItem { ... on Node { ".repeat(pairs)}${inner}${" } }".repeat(pairs)} } }`;
+
+/** Types that only the service has stand for each of ours, at each place anew. */
+export const ENDLESS_DOCUMENTS = [
+  {
+    name: "a fragment that spreads itself by such a type, and that nothing uses",
+    query: "{ viewer { login nope } } fragment F on Subscribable { ... on Node { ... F } }",
+  },
+  {
+    name: "a fragment that spreads itself by such a type",
+    query: '{ node(id: "x") { ... F } } fragment F on Subscribable { ... on Node { ... F } }',
+  },
+  { name: "such types by turns", query: byTurns(12, "id") },
+  { name: "such types by turns, in a fragment", query: `${byTurns(12, "... G")} fragment G on Node { id }` },
+  {
+    name: "such types by turns, around arguments",
+    query: byTurns(3, `... on Issue { ${"a: comments(first: 1) { totalCount } ".repeat(1_000)} }`),
+  },
+];
+
 /** @param signed makes a delivery of the first repository's holder */
 export async function knownAttacks(
   { owner, name, repository }: { owner: string; name: string; repository: Fields },
@@ -60,6 +81,7 @@ export async function knownAttacks(
       "ten searches in comments",
       searches((at) => `in:comments ${times(60, (word) => `w${at}x${word}`)}`),
     ),
+    ...ENDLESS_DOCUMENTS.map(({ name: what, query }) => asGraphql(what, query)),
     asGraphql("480 aliases that conflict", `{ ${conflicting} }`),
     asGraphql("2,000 errors in one answer", `{ repository(owner: "${owner}", name: "${name}") { ${failing} } }`),
     hook(

@@ -193,7 +193,7 @@ export class Graphql {
       throw new AtCentreError("An edge neither writes nor tells of changes");
     const side = mayBeForwarded(ctx, caller) ? await this.#sides.of(query, caller) : "ours";
     if (side === "upstream's") return await this.#forward(progress, question, wholeDocument(query), query.cost.points);
-    return await this.#answerHere(progress, question, query, side);
+    return await this.#answerHere(progress, question, query, { side, paid: 0 });
   }
 
   #queryParts(caller: User) {
@@ -219,17 +219,19 @@ export class Graphql {
     errors: readonly GraphQLError[],
   ): Promise<Reply> {
     const { ctx } = this.#parts;
-    const whole = perhapsUpstreams(this.#schema, question.text, errors);
-    if (whole && mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
-    const isLacking = whole !== null && errors.some(mayLack);
+    const { caller, text } = question;
+    const isForwarded = mayBeForwarded(ctx, caller);
+    const upstreams = isForwarded ? perhapsUpstreams(this.#schema, text, errors) : null;
+    if (upstreams) return await this.#forward(progress, question, upstreams, 1);
+    // The refusal took work, and it takes more to find what is held.
+    if (await this.#spend(progress, caller, 1)) return this.#spentReply(progress, caller);
+    const lacking = !isForwarded && errors.some(mayLack) ? perhapsUpstreams(this.#schema, text, errors) : null;
+    if (!lacking) return this.#reply(progress, { errors });
     // Another mirror asks differently once it is told that a field does not exist.
-    const isPartUseful = whole?.operation.operation === "query" && !prefers(progress.exchange.headers, "settled");
-    const held = isLacking && isPartUseful ? await this.#heldOf(question) : null;
-    if (held) return await this.#answerHere(progress, question, held, "ours");
-    // A refusal took work, too.
-    if (await this.#spend(progress, question.caller, 1)) return this.#spentReply(progress, question.caller);
-    const unasked = isLacking ? [notAskedOfUpstream(ctx.config)] : [];
-    return this.#reply(progress, { errors: [...errors, ...unasked] });
+    const isPartUseful = lacking.operation.operation === "query" && !prefers(progress.exchange.headers, "settled");
+    const held = isPartUseful ? await this.#heldOf(question) : null;
+    if (held) return await this.#answerHere(progress, question, held, { side: "ours", paid: 1 });
+    return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config)] });
   }
 
   /** The query without the fields that only the service has. Null: nothing of it can be answered. */
@@ -243,15 +245,21 @@ export class Graphql {
     return this.#plans.of(document.definitions, operation, variables, unheld);
   }
 
-  async #answerHere(progress: GraphqlProgress, question: CallersQuery, query: Query, side: Side): Promise<Reply> {
+  /** @param paid the points that were spent for the query so far */
+  async #answerHere(
+    progress: GraphqlProgress,
+    question: CallersQuery,
+    query: Query,
+    { side, paid }: { side: Side; paid: number },
+  ): Promise<Reply> {
     const { timeoutMs } = this.#parts;
     const { exchange } = progress;
     const { caller } = question;
     const kind = query.operation.operation;
     if (kind === "subscription" && !acceptsEventStream(exchange.headers))
       return this.#reply(progress, { errors: [eventStreamOnly()] });
-    const isSpent = query.priced === null && (await this.#spend(progress, caller, query.cost.points));
-    if (isSpent) return this.#spentReply(progress, caller);
+    const unpaid = query.priced === null ? query.cost.points - paid : 0;
+    if (unpaid > 0 && (await this.#spend(progress, caller, unpaid))) return this.#spentReply(progress, caller);
     if (kind === "query") progress.metered.price = query.cost.points;
     // A write that is cut short may still take effect. Its own time limits end in an answer that says what is known.
     const limit =

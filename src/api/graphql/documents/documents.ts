@@ -28,10 +28,11 @@ import { mostEntries } from "../../../work/bounded.ts";
 import { CallersLine } from "../../../work/callers-line.ts";
 import { Thread, TooMuchWorkError } from "../../../work/thread.ts";
 import { placeRefused } from "../../dialect/fault.ts";
-import { resourceLimit } from "../run/errors.ts";
+import { resourceLimit, typedError } from "../run/errors.ts";
 import { type FieldCount, Plan, type Prepared, type UnheldField, type VariableValues } from "../run/plan.ts";
 import { inServiceWords } from "./mistakes.ts";
-import { type Reduced, reduced } from "./reduced.ts";
+import { type Packed, unpacked } from "./packed.ts";
+import { type LackingDocument, reduced } from "./reduced.ts";
 import { type ServiceNames, serviceNames } from "./service-only.ts";
 import { syntaxInServiceWords } from "./syntax.ts";
 
@@ -46,18 +47,37 @@ const LONGEST_REMEMBERED = MAX_REMEMBERED_CHARACTERS / 8;
 const MAX_CHARACTERS_AT_ONCE = 4_000;
 
 /** A mistake in a document, as the thread reports it. */
-export interface Fault {
+interface Fault {
   message: string;
   locations: GraphQLError["locations"];
   path: GraphQLError["path"];
   extensions: GraphQLError["extensions"];
 }
 
-type Threaded = Pick<Thread<string, Fault[]>, "run">;
+/** What the thread does with a text: it validates it whole, or makes and validates what the mirror may have of it. */
+export interface DocumentTask {
+  text: string;
+  of: "whole" | "reduced";
+}
+
+/** What came of it: a whole document without faults is valid, and of a reduced one null is left if nothing is. */
+export interface DocumentDone {
+  faults: Fault[];
+  reduced: Packed | null;
+}
+
+type Validation = Thread<DocumentTask, DocumentDone>;
+type Threaded = Pick<Validation, "run">;
 type ParsedDocument = DocumentNode | readonly GraphQLError[];
 
-/** The thread that validates long documents of the schema that is served. */
-export function openValidation(): Thread<string, Fault[]> {
+/** What the mirror has of a document. A `__typename` stands for each field that is not held. */
+export interface Reduced {
+  document: DocumentNode;
+  unheld: ReadonlyMap<FieldNode, UnheldField>;
+}
+
+/** The thread that validates long documents of the schema that is served, and reduces them. */
+export function openValidation(): Validation {
   return new Thread(new URL("./validation-thread.ts", import.meta.url), { budgetMs: 2_000 });
 }
 
@@ -76,7 +96,8 @@ export class Documents {
   });
   readonly #reduced = new LRUCache<string, Reduced>({
     maxSize: LONGEST_REMEMBERED,
-    sizeCalculation: (_, text) => text.length,
+    // A short text may be long once it is reduced: see `reduced.ts`. A field takes a few characters, however short.
+    sizeCalculation: ({ document }, text) => Math.max(text.length, 4 * sizeOf(document)),
   });
   /** Read once it is needed. */
   #service: ServiceNames | null = null;
@@ -114,16 +135,27 @@ export class Documents {
   async reduced(text: string, { caller, help }: { caller: string; help: string }): Promise<Reduced | null> {
     const known = this.#reduced.get(text);
     if (known) return known;
-    const whole = parsedDocument(text);
-    if (!("kind" in whole) || isTooDeep(whole)) return null;
+    const found = await this.#readReduced(text, caller);
+    if (!found) return null;
+    const left = withErrors(found, help);
+    this.#reduced.set(text, left);
+    return left;
+  }
+
+  async #readReduced(text: string, caller: string): Promise<LackingDocument | null> {
     this.#service ??= serviceNames();
-    const found = reduced(whole, { schema: this.#schema, service: this.#service, help });
-    if (!found || sizeOf(found.document) > MAX_FIELDS) return null;
-    const isLong = text.length > MAX_CHARACTERS_AT_ONCE && this.#validation !== null;
-    const read = isLong ? await this.read(print(found.document), caller) : faultsIn(this.#schema, found.document);
-    if (!("kind" in read) && read.length > 0) return null;
-    this.#reduced.set(text, found);
-    return found;
+    const parts = { schema: this.#schema, service: this.#service };
+    const validation = this.#validation;
+    if (!validation || text.length <= MAX_CHARACTERS_AT_ONCE) {
+      const found = readReduced(text, { ...parts, most: validation ? MOST_NODES_AT_ONCE : MOST_NODES });
+      if (typeof found === "object") return found;
+      if (found === "refused" || !validation) return null;
+    }
+    const done = await this.#inTurn(`reduced ${text}`, caller, async () => {
+      const { reduced: left } = await validation.run({ text, of: "reduced" });
+      return { found: left && unpacked(left, text) };
+    });
+    return done?.found ?? null;
   }
 
   #readLong(text: string, validation: Threaded, caller: string): Promise<ParsedDocument> {
@@ -135,20 +167,39 @@ export class Documents {
   }
 
   async #validated(text: string, validation: Threaded, caller: string): Promise<ParsedDocument> {
-    const digest = createHash("sha256").update(text).digest("base64");
-    if (this.#tooMuch.has(digest)) return [resourceLimit()];
-    using _ = await this.#turns.enter(caller).catch(placeRefused);
-    const document = parsedDocument(text);
-    if (!("kind" in document)) return document;
-    try {
-      const faults = await validation.run(text);
+    const read = await this.#inTurn(`whole ${text}`, caller, async () => {
+      const document = parsedDocument(text);
+      if (!("kind" in document)) return document;
+      const { faults } = await validation.run({ text, of: "whole" });
       return faults.length > 0 ? faults.map(errorOf) : document;
+    });
+    return read ?? [resourceLimit()];
+  }
+
+  /** Does long work in the caller's turn. Null: the thread took too long for it, now or before. */
+  async #inTurn<Done>(name: string, caller: string, work: () => Promise<Done>): Promise<Done | null> {
+    const digest = createHash("sha256").update(name).digest("base64");
+    if (this.#tooMuch.has(digest)) return null;
+    using _ = await this.#turns.enter(caller).catch(placeRefused);
+    try {
+      return await work();
     } catch (error) {
       if (!(error instanceof TooMuchWorkError)) throw error;
       this.#tooMuch.set(digest, true);
-      return [resourceLimit()];
+      return null;
     }
   }
+}
+
+/** Each lack as the error that its fields are answered with. One error serves all fields that lack the same. */
+function withErrors({ document, lacks }: LackingDocument, help: string): Reduced {
+  const errors = new Map<string, GraphQLError>();
+  const unheld = new Map<FieldNode, UnheldField>();
+  for (const [node, { message, isRequired }] of lacks) {
+    const error = errors.getOrInsertComputed(message, () => typedError("FORBIDDEN", `${message} ${help}`));
+    unheld.set(node, { error, isRequired });
+  }
+  return { document, unheld };
 }
 
 function errorOf({ message, locations, path, extensions }: Fault): GraphQLError {
@@ -164,11 +215,22 @@ const MAX_TOKENS = 20_000;
 /** The deepest nesting. Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
 const MAX_FIELD_DEPTH = 60;
 
+/** The deepest nesting of anything: ten fragments around each field. Whoever walks a document calls itself so often. */
+const MAX_NESTING = 10 * MAX_FIELD_DEPTH;
+
 /**
- * The most fields of an operation. Fragments count at each place where they are spread, so 3 KB of text could ask for
- * billions of fields. A walk over this many takes some 20 ms. Six hundred issues with thirty fields each stay below.
+ * The most fields and fragments of a document. Fragments count at each place where they are spread, so 3 KB of text
+ * could ask for billions of fields. A walk over this many takes some 20 ms. Six hundred issues with thirty fields each
+ * stay below.
  */
-const MAX_FIELDS = 20_000;
+const MAX_SELECTIONS = 20_000;
+
+/**
+ * How many nodes are visited to reduce a document. One of `MAX_TOKENS` has up to twice as many. To visit and to validate
+ * so many takes a tenth of a second, and those that this thread visits some 10 ms.
+ */
+export const MOST_NODES = 2 * MAX_TOKENS;
+const MOST_NODES_AT_ONCE = 4_000;
 
 /** The document, or its errors. A long text takes long. Pure. */
 export function readDocument(schema: GraphQLSchema, text: string): DocumentNode | readonly GraphQLError[] {
@@ -178,11 +240,30 @@ export function readDocument(schema: GraphQLSchema, text: string): DocumentNode 
   return faults.length > 0 ? faults : document;
 }
 
+/**
+ * What our schema may know of a document, valid. "refused": nothing, or the service's schema refuses it too. A long text
+ * takes long. Pure.
+ * @param most how many nodes may be visited
+ */
+export function readReduced(
+  text: string,
+  parts: { schema: GraphQLSchema; service: ServiceNames; most: number },
+): LackingDocument | "refused" | "too large" {
+  const whole = parsedDocument(text);
+  if (!("kind" in whole) || isTooDeep(whole)) return "refused";
+  const found = reduced(whole, parts);
+  if (!found) return "too large";
+  // What was made anew counts, too.
+  const isWithin = !isNestedTooDeep(found.document) && sizeOf(found.document) <= MAX_SELECTIONS;
+  return isWithin && faultsIn(parts.schema, found.document).length === 0 ? found : "refused";
+}
+
 /** The parsed document, or the error that says why there is none. The document's size is bounded. */
 export function parsedDocument(text: string): DocumentNode | readonly GraphQLError[] {
   try {
     const document = parse(text, { maxTokens: MAX_TOKENS });
-    return sizeOf(document) > MAX_FIELDS ? [resourceLimit()] : document;
+    if (isNestedTooDeep(document)) return [tooDeep()];
+    return sizeOf(document) > MAX_SELECTIONS ? [resourceLimit()] : document;
   } catch (error) {
     return [parsingError(error)];
   }
@@ -283,34 +364,53 @@ function tooDeep(): GraphQLError {
 
 /** Whether fields are nested too deep, also through fragments. A fragment that spreads itself is endlessly deep. */
 export function isTooDeep(document: DocumentNode): boolean {
-  return measured(document, (depths) => Math.max(0, ...depths), Number.POSITIVE_INFINITY) > MAX_FIELD_DEPTH;
+  return measured(document, FIELD_DEPTH) > MAX_FIELD_DEPTH;
 }
 
-/** How many fields an operation selects, each fragment counted at each of its places. */
-function sizeOf(document: DocumentNode): number {
-  return measured(document, (sizes) => sizes.reduce((sum, size) => sum + size, 0), 0);
+function isNestedTooDeep(document: DocumentNode): boolean {
+  return measured(document, NESTING) > MAX_NESTING;
 }
+
+/** How many fields and fragments a document selects, each fragment counted at each of its places. */
+function sizeOf(document: DocumentNode): number {
+  return measured(document, SIZE);
+}
+
+/** Makes one measure of a document. */
+interface Measure {
+  /** What a fragment measures more than its selection. A field measures 1 more. */
+  ofFragment: number;
+  /** The measure of what stands side by side. */
+  ofAll: (measures: number[]) => number;
+  /** The measure of a fragment that spreads itself. Where it is none, a rule refuses it later by name. */
+  endless: number;
+}
+
+const largest = (measures: number[]) => Math.max(0, ...measures);
+const SIZE: Measure = { ofFragment: 1, ofAll: (sizes) => sizes.reduce((sum, size) => sum + size, 0), endless: 0 };
+const NESTING: Measure = { ofFragment: 1, ofAll: largest, endless: 0 };
+const FIELD_DEPTH: Measure = { ofFragment: 0, ofAll: largest, endless: Number.POSITIVE_INFINITY };
 
 /**
- * The largest measure among the operations. A field measures 1 more than its selection. Each fragment is measured once.
- * @param endless the measure of a fragment that spreads itself
+ * Measures all that a document has: its operations, and the fragments that none of them reaches, since those are walked
+ * as well before they are refused. Each fragment is measured once.
  */
-function measured(document: DocumentNode, ofAll: (measures: number[]) => number, endless: number): number {
+function measured(document: DocumentNode, { ofFragment, ofAll, endless }: Measure): number {
   const fragments = new Map<string, SelectionSetNode>();
   const known = new Map<string, number>();
+  const measureOf = (name: string): number => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    known.set(name, endless);
+    const found = measure(fragments.get(name));
+    known.set(name, found);
+    return found;
+  };
   const measure = (set: SelectionSetNode | undefined): number =>
     ofAll(
-      (set?.selections ?? []).map((selection) => {
-        if (selection.kind === Kind.FIELD) return 1 + measure(selection.selectionSet);
-        if (selection.kind === Kind.INLINE_FRAGMENT) return measure(selection.selectionSet);
-        const { value: name } = selection.name;
-        const before = known.get(name);
-        if (before !== undefined) return before;
-        // A fragment that spreads itself ends here. A rule refuses it later by name.
-        known.set(name, endless);
-        const found = measure(fragments.get(name));
-        known.set(name, found);
-        return found;
+      (set?.selections ?? []).map((one) => {
+        if (one.kind === Kind.FIELD) return 1 + measure(one.selectionSet);
+        return ofFragment + (one.kind === Kind.INLINE_FRAGMENT ? measure(one.selectionSet) : measureOf(one.name.value));
       }),
     );
   const operations: SelectionSetNode[] = [];
@@ -318,7 +418,9 @@ function measured(document: DocumentNode, ofAll: (measures: number[]) => number,
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition.selectionSet);
     if (definition.kind === Kind.OPERATION_DEFINITION) operations.push(definition.selectionSet);
   }
-  return Math.max(0, ...operations.map(measure));
+  const reached = operations.map(measure);
+  const unreached = [...fragments.keys()].filter((name) => !known.has(name));
+  return ofAll([...reached, ...unreached.map(measureOf)]);
 }
 
 const rules: readonly ValidationRule[] = specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule);

@@ -23,9 +23,8 @@ import { ApiFault } from "../../dialect/fault.ts";
 import { objectIn } from "../../dialect/sent.ts";
 import { resourceLimit, typedError } from "../run/errors.ts";
 import type { VariableValues } from "../run/plan.ts";
-import { ALL_IS_HELD, type Documents } from "./documents.ts";
+import { ALL_IS_HELD, type Documents, type Reduced } from "./documents.ts";
 import { variableErrors } from "./mistakes.ts";
-import type { Reduced } from "./reduced.ts";
 
 /** How many values the variables may hold: each is coerced, and may be compared with each row of a list. */
 const MAX_ITEMS = 1_000;

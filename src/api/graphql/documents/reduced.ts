@@ -1,6 +1,7 @@
 /** What is left of a document without the fields that only the service's schema has. */
 import {
   type ArgumentNode,
+  type ASTNode,
   BREAK,
   type DefinitionNode,
   type DirectiveNode,
@@ -8,12 +9,12 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
-  type GraphQLError,
   type GraphQLField,
   type GraphQLInputType,
   type GraphQLSchema,
   getNamedType,
   type InlineFragmentNode,
+  isAbstractType,
   isCompositeType,
   isInputObjectType,
   isInterfaceType,
@@ -28,37 +29,38 @@ import {
   visit,
   visitWithTypeInfo,
 } from "graphql";
-import { typedError } from "../run/errors.ts";
-import type { UnheldField } from "../run/plan.ts";
 import type { ServiceNames } from "./service-only.ts";
 
-/** A document in which each field that is not held is a `__typename` under the field's name. */
-export interface Reduced {
-  document: DocumentNode;
-  unheld: ReadonlyMap<FieldNode, UnheldField>;
+/** What only the service has of a field. */
+export interface Lack {
+  message: string;
+  /** Whether the service's type says that it is never null. */
+  isRequired: boolean;
 }
 
-/** How many fields are looked at, each once for each of our types that an unknown interface stands for. */
-const MOST_FIELDS = 20_000;
+/** A document in which each field that is not held is a `__typename` under the field's name. */
+export interface LackingDocument {
+  document: DocumentNode;
+  lacks: ReadonlyMap<FieldNode, Lack>;
+}
 
 /**
- * Reduces a document to what our schema may know. What neither schema has stays, and is refused by name. Null: it asks
- * for too much. Pure.
- * @param document within the bounds of `documents.ts`, so no fragment spreads itself
- * @param help what a caller can do who wants all fields
+ * Reduces a document to what our schema may know. What neither schema has stays, and is refused by name. Null: that
+ * takes more steps than `most`. Pure.
+ * @param most how many nodes are visited, those included that are made: a selection of an unknown interface is made
+ *   anew for each of our types that it stands for, at each of its places, so few characters can ask for endlessly many
  */
 export function reduced(
   document: DocumentNode,
-  { schema, service, help }: { schema: GraphQLSchema; service: ServiceNames; help: string },
-): Reduced | null {
+  { schema, service, most }: { schema: GraphQLSchema; service: ServiceNames; most: number },
+): LackingDocument | null {
   const types = new TypeInfo(schema);
-  const unheld = new Map<FieldNode, UnheldField>();
-  const errors = new Map<string, GraphQLError>();
+  const lacks = new Map<FieldNode, Lack>();
   const fragments = fragmentsIn(document);
-  let looked = 0;
+  let visited = 0;
   const lacksFragment = (name: string) => {
     const fragment = fragments.get(name);
-    return fragment && !schema.getType(fragment.typeCondition.name.value) ? fragment : null;
+    return fragment && !schema.getType(fragment.typeCondition.name.value) ? fragment : undefined;
   };
   const replaced = (name: string, selectionSet: SelectionSetNode, directives: readonly DirectiveNode[] | undefined) => {
     const members = service.membersOf(name);
@@ -67,40 +69,36 @@ export function reduced(
     const shown = members.filter((one) => overlaps(schema, parent, one));
     return fragmentsOn(shown, selectionSet, directives);
   };
-  const edited = visit(
-    document,
-    visitWithTypeInfo(types, {
-      Field: {
-        enter(node: FieldNode) {
-          looked += 1;
-          if (looked > MOST_FIELDS) return BREAK;
-          const parent = types.getParentType();
-          const lack = parent && lackOf(node, parent, service);
-          if (!lack) return undefined;
-          const left = leafNamed(node);
-          const error = errors.getOrInsertComputed(lack.message, () =>
-            typedError("FORBIDDEN", `${lack.message} ${help}`),
-          );
-          unheld.set(left, { error, isRequired: lack.isRequired });
-          return left;
-        },
-      },
-      InlineFragment: {
-        enter({ typeCondition, selectionSet, directives }: InlineFragmentNode) {
-          const name = typeCondition?.name.value;
-          return name === undefined || schema.getType(name) ? undefined : replaced(name, selectionSet, directives);
-        },
-      },
-      FragmentSpread: {
-        enter({ name, directives }) {
-          const fragment = lacksFragment(name.value);
-          return fragment ? replaced(fragment.typeCondition.name.value, fragment.selectionSet, directives) : undefined;
-        },
-      },
-    }),
-  );
-  if (looked > MOST_FIELDS) return null;
-  return { document: withoutUnused(document, edited), unheld };
+  const replacing = (node: ASTNode): ASTNode | undefined => {
+    switch (node.kind) {
+      case Kind.FIELD: {
+        const parent = types.getParentType();
+        const lack = parent && lackOf(node, parent, service);
+        if (!lack) return undefined;
+        const left = leafNamed(node);
+        lacks.set(left, lack);
+        return left;
+      }
+      case Kind.INLINE_FRAGMENT: {
+        const name = node.typeCondition?.name.value;
+        return name === undefined || schema.getType(name)
+          ? undefined
+          : replaced(name, node.selectionSet, node.directives);
+      }
+      case Kind.FRAGMENT_SPREAD: {
+        const fragment = lacksFragment(node.name.value);
+        return fragment && replaced(fragment.typeCondition.name.value, fragment.selectionSet, node.directives);
+      }
+      default:
+        return undefined;
+    }
+  };
+  const enter = (node: ASTNode): unknown => {
+    visited += 1;
+    return visited > most ? BREAK : replacing(node);
+  };
+  const edited = visit(document, visitWithTypeInfo(types, { enter }));
+  return visited > most ? null : { document: withoutUnused(document, edited), lacks };
 }
 
 function fragmentsIn({ definitions }: DocumentNode): ReadonlyMap<string, FragmentDefinitionNode> {
@@ -110,11 +108,7 @@ function fragmentsIn({ definitions }: DocumentNode): ReadonlyMap<string, Fragmen
 }
 
 /** What of a field only the service has. Null: nothing, or nobody has it. */
-function lackOf(
-  node: FieldNode,
-  parent: GraphQLCompositeType,
-  service: ServiceNames,
-): { message: string; isRequired: boolean } | null {
+function lackOf(node: FieldNode, parent: GraphQLCompositeType, service: ServiceNames): Lack | null {
   const name = node.name.value;
   const known = isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
   if (!known) {
@@ -174,9 +168,9 @@ function leafNamed({ alias, name, directives, loc }: FieldNode): FieldNode {
 }
 
 function overlaps(schema: GraphQLSchema, parent: GraphQLCompositeType, member: string): boolean {
-  return isObjectType(parent)
-    ? parent.name === member
-    : schema.getPossibleTypes(parent).some(({ name }) => name === member);
+  const type = schema.getType(member);
+  if (!isAbstractType(parent)) return parent === type;
+  return isObjectType(type) && schema.isSubType(parent, type);
 }
 
 /** The selection on each of these types. On none it is a selection that is never made, since none may be empty. */
