@@ -20,6 +20,7 @@ import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { passRound } from "../support/rounds.ts";
+import { countStatements } from "../support/statements.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 let world: TestWorld;
@@ -180,6 +181,23 @@ test("GraphQL shows them as upstream does", async () => {
   expect(isPassed(ours)).toBe(false);
   expect(ours.body).toEqual(theirs.body);
   expect(ours.body.data.repository.deployments.totalCount).toBeGreaterThan(5);
+});
+
+test("few statements read the deployments of statuses, however many places of a document show them", async () => {
+  const [owner, name] = world.first.split("/");
+  const read = async (places: number) => {
+    const shown = Array.from({ length: places }, (_, one) => `d${one}: deployment { databaseId }`).join(" ");
+    const query = `{ repository(owner: "${owner}", name: "${name}") { deployments(first: 50) { nodes { latestStatus { ${shown} } } } } }`;
+    using statements = countStatements();
+    const { body } = await askAt(world.url, "POST", "/graphql", {
+      token: world.token,
+      body: JSON.stringify({ query }),
+    });
+    expect(body.errors).toBeUndefined();
+    return statements.texts().filter((text) => /join deployments t on t.repository_id/.test(text)).length;
+  };
+  // On a busy machine a level may give way, and the rest of it asks by itself. Of each place there were hundreds.
+  expect(await read(40)).toBeLessThan(10);
 });
 
 test("a payload is its maker's own: what looks like a person, a repository or an address there is neither", async () => {

@@ -23,6 +23,7 @@ import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { forgetValidatorsLike } from "../../src/upstream/conditional/validators.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { countStatements } from "../support/statements.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 let world: TestWorld;
@@ -299,6 +300,24 @@ test("a timeline that changed since it was read is upstream's, or says how old i
   expect(marks.length).toBe(1);
   await pass(6 * MINUTE);
   expect(isPassed((await timeline(selection, issue.number)).ours)).toBe(false);
+});
+
+test("a document asks once for a repository's events, whatever number of its issues has changed", async () => {
+  const { world: upstream } = world.simulator;
+  const changed = plain().slice(0, 5);
+  for (const issue of changed) createComment(upstream, by(), issue, "@octocat look again");
+  await world.settle();
+  const [owner, name] = world.first.split("/");
+  const fields = changed.map(
+    ({ number }) => `i${number}: issue(number: ${number}) {
+    timelineItems(last: 1, itemTypes: [MENTIONED_EVENT, CLOSED_EVENT]) { totalCount } }`,
+  );
+  const query = `{ repository(owner: "${owner}", name: "${name}") { ${fields.join(" ")} } }`;
+  using statements = countStatements();
+  const { body } = await askAt(world.url, "POST", "/graphql", { token: world.token, body: JSON.stringify({ query }) });
+  expect(body.errors).toBeUndefined();
+  expect(statements.texts().filter((text) => /select from refresh_marks m where m.kind/.test(text)).length).toBe(1);
+  await pass(6 * MINUTE);
 });
 
 test("a private repository's events are shown to those who see it, by the kinds that they may read", async () => {

@@ -14,6 +14,7 @@ import { withUpstream } from "../support/changed-upstream.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { forge } from "../support/forging.ts";
 import { passRound } from "../support/rounds.ts";
+import { countStatements } from "../support/statements.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Branches and tags, from the push to the answer. Each answer must equal upstream's, and the test knows whether
@@ -114,6 +115,13 @@ test("GraphQL shows branches and tags as upstream does, and leaves the rest to i
       const { ours, theirs } = await query(inner, token);
       expect([isPassed(ours), ours.body], inner).toEqual([false, theirs.body]);
     }
+  using statements = countStatements();
+  const many = Array.from(
+    { length: 40 },
+    (_, one) => `l${one}: refs(refPrefix: "refs/heads/", first: ${one + 1}) { totalCount }`,
+  );
+  expect((await query(many.join(" "), world.token)).ours.body.errors).toBeUndefined();
+  expect(statements.texts().filter((text) => /x\(r, kind, at\)/.test(text)).length).toBe(1);
   // The pages together are the same list.
   const names: string[] = [];
   for (let after: string | null = null, more = true; more; ) {

@@ -12,6 +12,7 @@ import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { passRound } from "../support/rounds.ts";
+import { countStatements } from "../support/statements.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Releases, from the webhook to the answer. Each answer must equal upstream's, and the test knows whether upstream was
@@ -143,6 +144,20 @@ test("GraphQL shows them as upstream does, and drafts to the same", async () => 
     expect([isPassed(ours), ours.body]).toEqual([true, theirs.body]);
     expect((await query(inner, world.token)).ours.body.errors).toMatchObject([{ type: "UNPROCESSABLE" }]);
   }
+});
+
+test("few statements read the releases of many tags", async () => {
+  const [owner, name] = world.first.split("/");
+  const asked = [...world.simulator.world.code.of(repository).releases.values()].map(({ tagName }) => tagName);
+  const named = [...asked, ...Array.from({ length: 40 }, (_, one) => `none-${one}`)];
+  const fields = named.map((tag, one) => `r${one}: release(tagName: ${JSON.stringify(tag)}) { tagName }`).join(" ");
+  const query = `{ repository(owner: "${owner}", name: "${name}") { ${fields} latestRelease { tagName } } }`;
+  using statements = countStatements();
+  const { body } = await askAt(world.url, "POST", "/graphql", { token: PUSHER, body: JSON.stringify({ query }) });
+  expect(body.errors).toBeUndefined();
+  for (const [one, tag] of named.entries())
+    expect(body.data.repository[`r${one}`]).toEqual(one < asked.length && tag !== "v9-draft" ? { tagName: tag } : null);
+  expect(statements.texts().filter((text) => /from releases y/.test(text)).length).toBeLessThan(10);
 });
 
 test("in a public repository with drafts nobody knows who may push, so lists are upstream's to answer", async () => {

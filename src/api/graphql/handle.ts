@@ -8,6 +8,7 @@ import type { Exchange } from "../../http/server.ts";
 import { type Confirmation, joinConfirmations } from "../../mirror/read/repositories.ts";
 import { Kept, Reading, type RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
+import { Line, roomFor } from "../../work/line.ts";
 import { sendable } from "../../work/pace.ts";
 import { eitherOf, TimeLimit } from "../../work/signals.ts";
 import type { ApiContext } from "../call/call.ts";
@@ -286,10 +287,14 @@ export class Graphql {
   ): Subscriber["callFor"] {
     const { ctx, changes } = this.#parts;
     const isQuery = operation.operation === "query";
+    // Whatever a document asks for, half of the connections are there for others.
+    const statements = new Line(roomFor(Math.ceil(ctx.config.readConnections / 2)));
+    // Only a query's statements end with it.
+    const until = isQuery ? signal : new AbortController().signal;
     return (caller, figures) =>
       new GraphqlCall({
         ctx,
-        db: isQuery ? ctx.readDb.until(signal) : ctx.readDb,
+        db: ctx.readDb.until(until, () => statements.enter(null, until)),
         searchDb: ctx.searches.of(caller, signal),
         caller,
         access: accessOf(caller),

@@ -19,6 +19,7 @@ import { labelSource } from "../../mirror/read/labels.ts";
 import { milestoneSource } from "../../mirror/read/milestones.ts";
 import { findIssueDocuments, type PageSource } from "../../mirror/read/pages.ts";
 import { pullSource } from "../../mirror/read/pulls.ts";
+import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { readTime } from "../../mirror/search/range.ts";
 import type { GraphqlCall } from "./call/call.ts";
 import type { Node } from "./call/node.ts";
@@ -132,7 +133,17 @@ function repositoryList<Args extends object>(
 function keptIssues(call: GraphqlCall, repositoryId: number): KeptRows {
   return {
     textsIn: (view) => call.issueTexts(repositoryId, view),
-    documents: (numbers, request) => findIssueDocuments(call.db, repositoryId, numbers, request),
+    documents: (numbers, { withBody }) =>
+      call
+        .loader<readonly number[], ReadonlyMap<number, StoredDocument>>(
+          `documents of issues ${repositoryId} ${withBody}`,
+          async (pages, db) => {
+            const all = [...new Set(pages.flat())];
+            const found = await findIssueDocuments(db, repositoryId, all, { withBody });
+            return pages.map((page) => new Map([...found].filter(([number]) => page.includes(number))));
+          },
+        )
+        .load(numbers),
   };
 }
 

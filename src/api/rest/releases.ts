@@ -17,7 +17,7 @@ export async function getRelease(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   const held = await requireHeld(call);
   const id = numberParam(params.id);
-  const found = id === null ? null : await findRelease(ctx.db, repository.id, { id });
+  const found = id === null ? null : await findRelease(ctx.db, { repositoryId: repository.id, id });
   // A release that is missing here may be a draft that only upstream shows.
   if (!found || found.isDraft) return await releaseAnswer(call, showsDrafts(call, held) ? found : null);
   return await releaseAnswer(call, found);
@@ -28,14 +28,14 @@ export async function getLatestRelease(call: RepositoryCall): Promise<Answer> {
   if (latestId === undefined) throw unread();
   return await releaseAnswer(
     call,
-    latestId === null ? null : await findRelease(call.ctx.db, call.repository.id, { id: latestId }),
+    latestId === null ? null : await findRelease(call.ctx.db, { repositoryId: call.repository.id, id: latestId }),
   );
 }
 
 export async function getReleaseByTag(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   await requireHeld(call);
-  return await releaseAnswer(call, await findRelease(ctx.db, repository.id, { tag: params.tag ?? "" }));
+  return await releaseAnswer(call, await findRelease(ctx.db, { repositoryId: repository.id, tag: params.tag ?? "" }));
 }
 
 /** Shows the release. @throws ApiFault 404 if there is none */

@@ -4,7 +4,7 @@ import { encodingOf, isRead, isShort, type RequestHeaders } from "../../http/rep
 import { isCodeRight } from "../../kinds/contract/rights.ts";
 import {
   findOldestConfirmation,
-  findRenamedRepository,
+  findRenamedRepositories,
   type RepositoryName,
   type ShownRepository,
 } from "../../mirror/read/repositories.ts";
@@ -204,8 +204,8 @@ async function findNamedRepository(
 ): Promise<{ repository: ShownRepository; isMoved: boolean } | null> {
   const repository = await mirror.repositories.at(named, access, reading);
   if (repository || named.fullName === null) return repository && { repository, isMoved: false };
-  const renamed = await findRenamedRepository(db, named.fullName, access);
-  return renamed && { repository: renamed, isMoved: true };
+  const [renamed] = (await findRenamedRepositories(db, [named.fullName], access)).values();
+  return renamed ? { repository: renamed, isMoved: true } : null;
 }
 
 /**

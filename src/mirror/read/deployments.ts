@@ -36,11 +36,35 @@ export async function findDeployments(
   });
 }
 
-export async function findDeployment(db: Database, repositoryId: number, id: number): Promise<StoredDocument | null> {
-  const [row] = await db.prepared<{ document: string }>(sql`
-    select t.document::text as document from deployments t
-      where t.repository_id = ${repositoryId} and t.id = ${id} and t.deleted_at is null`);
-  return row ? { repositoryId, ...row } : null;
+/** These deployments. Null: there is no such one. */
+export async function findDeploymentsById(
+  db: Queries,
+  deployments: readonly { repositoryId: number; id: number }[],
+): Promise<(StoredDocument | null)[]> {
+  const repositoryIds = deployments.map(({ repositoryId }) => repositoryId);
+  const ids = deployments.map(({ id }) => id);
+  const rows = await db.prepared<{ at: number; document: string }>(sql`
+    select x.at::integer as at, t.document::text as document
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, i, at)
+      join deployments t on t.repository_id = x.r and t.id = x.i and t.deleted_at is null`);
+  return documentsAt(deployments, rows);
+}
+
+export async function findDeployment(db: Queries, repositoryId: number, id: number): Promise<StoredDocument | null> {
+  const [found = null] = await findDeploymentsById(db, [{ repositoryId, id }]);
+  return found;
+}
+
+/** The documents of rows that were asked for by place. */
+function documentsAt(
+  asked: readonly { repositoryId: number }[],
+  rows: readonly { at: number; document: string }[],
+): (StoredDocument | null)[] {
+  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
+  return asked.map(({ repositoryId }, at) => {
+    const document = found.get(at);
+    return document === undefined ? null : { repositoryId, document };
+  });
 }
 
 /** Of these deployments, those whose list of statuses is here. */
@@ -95,11 +119,7 @@ export async function findLatestStatuses(
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, i, at)
       join deployment_statuses t on t.repository_id = x.r and t.deployment_id = x.i and t.deleted_at is null
       order by x.at, t.id desc`);
-  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
-  return deployments.map(({ repositoryId }, at) => {
-    const document = found.get(at);
-    return document === undefined ? null : { repositoryId, document };
-  });
+  return documentsAt(deployments, rows);
 }
 
 /** Deployments for GraphQL's lists. @param environments null: all */

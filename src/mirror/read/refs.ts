@@ -27,8 +27,25 @@ export async function areRefsHeld(
   return (await db.count(sql`select where ${isListHeld(sql`${repositoryId}`, sql`${kind}`, areSure)}`)) > 0;
 }
 
+/** Of these lists, those that are complete here, with each ref's place certain. */
+export async function findHeldRefLists(
+  db: Queries,
+  lists: readonly { repositoryId: number; kind: RefKind }[],
+): Promise<boolean[]> {
+  const repositoryIds = lists.map(({ repositoryId }) => repositoryId);
+  const kinds = lists.map(({ kind }) => kind);
+  const areSure = sql`not exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind
+    and ${IS_PLACE_UNSURE})`;
+  const rows = await db.prepared<{ at: number }>(sql`
+    select x.at::integer as at
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(kinds, "text")}) with ordinality as x(r, kind, at)
+      where ${isListHeld(sql`x.r`, sql`x.kind`, areSure)}`);
+  const held = new Set(rows.map(({ at }) => at - 1));
+  return lists.map((_, at) => held.has(at));
+}
+
 /** Whether upstream's ref may point elsewhere than the row `f` of `refs`. */
-export const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
+const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
 
 /** All refs with this prefix, each as upstream shows it by itself; null: not all of them are certain here. */
 export async function findMatchingRefs(

@@ -62,18 +62,34 @@ export async function findReleases(
   });
 }
 
-/** One release. A tag finds only a published release. */
-export async function findRelease(
-  db: Database,
-  repositoryId: number,
-  by: { id: number } | { tag: string },
-): Promise<(StoredDocument & { isDraft: boolean }) | null> {
-  const [row] = await db.prepared<{ document: string; isDraft: boolean }>(sql`
-    select t.document::text as document, t.draft as "isDraft" from releases t
-      where t.repository_id = ${repositoryId} and t.deleted_at is null
-        and ${"id" in by ? sql`t.id = ${by.id}` : sql`t.tag_name = ${by.tag} and not t.draft`}
-      order by t.id desc limit 1`);
-  return row ? { repositoryId, ...row } : null;
+export type FoundRelease = StoredDocument & { isDraft: boolean };
+export type ReleaseKey = { repositoryId: number } & ({ id: number } | { tag: string });
+
+/** These releases; null: there is no such one. A tag finds only a published release. */
+export async function findReleasesBy(db: Queries, keys: readonly ReleaseKey[]): Promise<(FoundRelease | null)[]> {
+  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
+  const ids = keys.map((key) => ("id" in key ? key.id : null));
+  const tags = keys.map((key) => ("tag" in key ? key.tag : null));
+  const rows = await db.prepared<{ at: number; document: string; isDraft: boolean }>(sql`
+    select x.at::integer as at, t.document::text as document, t.draft as "isDraft"
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}, ${sql.array(tags, "text")})
+        with ordinality as x(r, id, tag, at)
+      cross join lateral (
+        (select y.* from releases y where y.repository_id = x.r and y.id = x.id and y.deleted_at is null)
+        union all
+        (select y.* from releases y where y.repository_id = x.r and y.tag_name = x.tag and not y.draft
+          and y.deleted_at is null order by y.id desc limit 1)) t`);
+  const found = new Map(rows.map(({ at, ...row }) => [at - 1, row]));
+  return keys.map(({ repositoryId }, at) => {
+    const row = found.get(at);
+    return row ? { repositoryId, ...row } : null;
+  });
+}
+
+/** One of them. */
+export async function findRelease(db: Queries, key: ReleaseKey): Promise<FoundRelease | null> {
+  const [found = null] = await findReleasesBy(db, [key]);
+  return found;
 }
 
 /** The release that has an asset, by its id. */

@@ -188,20 +188,24 @@ async function findNumbered(db: Database, ids: readonly number[]): Promise<(Show
   return ids.map((id) => found.get(id) ?? null);
 }
 
-/** The repository that had this name before it was renamed or transferred. */
-export async function findRenamedRepository(
+/** The repositories that had these names before they were renamed or transferred, by the names in lower case. */
+export async function findRenamedRepositories(
   db: Database,
-  fullName: string,
+  fullNames: readonly string[],
   access: AccessScope,
-): Promise<ShownRepository | null> {
-  const name = fullName.toLowerCase();
-  // The redirect ends when another repository takes the name.
-  const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${name})
-    and not exists (select from repositories o join repository_syncs t on t.repository_id = o.id
-      where folded(o.full_name) = ${name} and o.deleted_at is null and t.state in ('live', 'backfilling'))`;
-  const [repository] = await db.prepared<ShownRepository>(sql`
-    select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, access, "metadata"), wasNamed)} order by r.seen_at desc limit 1`);
-  return repository ?? null;
+): Promise<ReadonlyMap<string, ShownRepository>> {
+  const names = fullNames.map((name) => name.toLowerCase());
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  const rows = await db.prepared<ShownRepository & { asked: string }>(sql`
+    select distinct on (f.full_name) f.full_name as asked, ${SHOWN_COLUMNS}
+      from former_names f join (${tables}) on r.id = f.repository_id
+      where f.full_name = any(${sql.array(names, "text")}::text[]) and ${isMirrored}
+        and ${visible(sql`r`, access, "metadata")}
+        -- The redirect ends when another repository takes the name.
+        and not exists (select from repositories o join repository_syncs t on t.repository_id = o.id
+          where folded(o.full_name) = f.full_name and o.deleted_at is null and t.state in ('live', 'backfilling'))
+      order by f.full_name, r.seen_at desc`);
+  return new Map(rows.map(({ asked, ...repository }) => [asked, repository]));
 }
 
 export async function findRepositoryDocument(db: Database, id: number): Promise<RepositoryDocument | null> {

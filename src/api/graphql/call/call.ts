@@ -3,6 +3,7 @@ import type { OperationDefinitionNode, SelectionNode } from "graphql";
 import type { Database } from "../../../../db/database.ts";
 import { PEOPLE } from "../../../../db/revisions.ts";
 import type { Fields, Json } from "../../../json.ts";
+import type { Kind } from "../../../kinds/contract/kind.ts";
 import type { Right } from "../../../kinds/contract/rights.ts";
 import {
   type FoundNode,
@@ -18,7 +19,7 @@ import {
   type Confirmation,
   findConfirmation,
   findOldestConfirmation,
-  findRenamedRepository,
+  findRenamedRepositories,
   hasWhereSeen,
   joinConfirmations,
   type ShownRepository,
@@ -26,11 +27,13 @@ import {
 } from "../../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { Unfolding } from "../../../mirror/render/unfolding.ts";
+import { want } from "../../../mirror/store/wanted-lists.ts";
 import type { Kept, Reading } from "../../../mirror/unchanged/unchanged.ts";
 import type { ApiContext } from "../../call/call.ts";
 import { classOf, notAccessible, type User } from "../../callers/permissions.ts";
 import type { QuotaFigures } from "../../callers/quota.ts";
 import type { ChangeStreams } from "../../streams/change-streams.ts";
+import type { Writer } from "../../writes/send-once.ts";
 import type { Cost } from "../documents/query.ts";
 import { BeyondMirrorError, notGiven, typedError } from "../run/errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept-lists.ts";
@@ -49,12 +52,16 @@ export interface ListNames {
   countName: string;
 }
 
+/** What fields reach directly. No database is among it: a field may stand at a hundred thousand places. */
+type FieldContext = Pick<ApiContext, "config" | "clock" | "mirror" | "upstream">;
+
 /** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {
-  readonly ctx: ApiContext;
-  /** The database that this request reads. */
-  readonly db: Database;
-  /** Where this request's searches and filtered lists run. */
+  readonly ctx: FieldContext;
+  readonly #ctx: ApiContext;
+  /** The database that this request reads. Only loaders are given it. */
+  readonly #db: Database;
+  /** Where this request's searches and filtered lists run, one at a time. */
   readonly searchDb: Database;
   readonly caller: User;
   /** What of the mirror the caller sees. */
@@ -106,8 +113,6 @@ export class GraphqlCall {
   constructor(
     parts: Pick<
       GraphqlCall,
-      | "ctx"
-      | "db"
       | "searchDb"
       | "caller"
       | "access"
@@ -122,10 +127,11 @@ export class GraphqlCall {
       | "reading"
       | "counts"
       | "texts"
-    >,
+    > & { ctx: ApiContext; db: Database },
   ) {
     this.ctx = parts.ctx;
-    this.db = parts.db;
+    this.#ctx = parts.ctx;
+    this.#db = parts.db;
     this.searchDb = parts.searchDb;
     this.caller = parts.caller;
     this.access = parts.access;
@@ -222,7 +228,7 @@ export class GraphqlCall {
   async confirmedBefore({ selectionSet }: OperationDefinitionNode): Promise<Confirmation | null> {
     const isFound = (one: SelectionNode) => one.kind === "Field" && FINDS.has(one.name.value);
     if (this.ctx.config.edgeOf === null || selectionSet.selections.every(isFound)) return null;
-    return await findOldestConfirmation(this.ctx.readDb, this.access);
+    return await findOldestConfirmation(this.#ctx.readDb, this.access);
   }
 
   /** The confirmation of all that the answer shows: its least fresh repository decides. Undefined: it shows none. */
@@ -230,7 +236,7 @@ export class GraphqlCall {
     const ids = [...this.shownRepositories];
     if (ids.length === 0) return undefined;
     const known = ids.flatMap((id) => this.confirmations.get(id) ?? []);
-    const shown = known.length === ids.length ? known : [await findConfirmation(this.ctx.db, ids)];
+    const shown = known.length === ids.length ? known : [await findConfirmation(this.#ctx.db, ids)];
     const read = this.#readAt && { confirmedAt: this.#readAt, missing: null };
     return joinConfirmations([...shown, before, read].filter((one) => one != null));
   }
@@ -273,14 +279,18 @@ export class GraphqlCall {
 
   /**
    * The loader of this name, for what the fields of one level ask for together: the number of statements does not grow
-   * with the number of rows.
-   * @param load answers one value for each key, in the keys' order
+   * with the number of rows, nor with the number of places that ask. No field gets a database otherwise.
+   * @param load answers one value for each key, in the keys' order, with a number of statements that does not grow with
+   *   theirs
    */
-  loader<Key, Value>(name: string, load: (keys: Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value, string> {
+  loader<Key, Value>(
+    name: string,
+    load: (keys: Key[], db: Database) => Promise<readonly Value[]>,
+  ): DataLoader<Key, Value, string> {
     // No type can say that a name always goes with the same keys and values.
     const known = this.#loaders.get(name) as DataLoader<Key, Value, string> | undefined;
     if (known) return known;
-    const loader = new DataLoader<Key, Value, string>((keys) => load([...keys]), {
+    const loader = new DataLoader<Key, Value, string>((keys) => load([...keys], this.#db), {
       ...OF_A_LEVEL,
       cacheKeyFn: (key) => JSON.stringify(key),
     });
@@ -293,6 +303,33 @@ export class GraphqlCall {
     for (const { repositoryId } of documents) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
     const unfolded = await this.#unfoldings.load(documents);
     return unfolded.map((rest, at) => ({ kind, repositoryId: documents[at]?.repositoryId ?? 0, rest }));
+  }
+
+  /** The same of documents some of which were not found. */
+  async unfoldEach(kind: NodeKind, documents: readonly (StoredDocument | null)[]): Promise<(Node | null)[]> {
+    const nodes = await this.unfold(
+      kind,
+      documents.filter((one) => one !== null),
+    );
+    return documents.map((one) => (one === null ? null : (nodes.shift() ?? null)));
+  }
+
+  /** The caller as one who writes to this repository, by the mutation that runs now. */
+  asWriter(repository: Writer["repository"]): Writer {
+    const route = `mutation ${this.mutation}`;
+    return { ctx: this.#ctx, caller: this.caller, requestId: this.requestId, route, repository };
+  }
+
+  /** Has the repository's list read again, as the caller's share permits: see `want`. */
+  async wantList(kind: Kind, repositoryId: number): Promise<void> {
+    const { clock, upstream } = this.ctx;
+    const mayAsk = () => upstream.takeDoubt(this.caller);
+    await this.loader<number, null>(`wanted ${kind}`, async (ids) => {
+      // One after the other, since the receiver and writes share these connections.
+      for (const id of ids)
+        await want(this.#ctx.db, { kind, repositoryId: id, parentId: null }, { now: clock.now(), mayAsk });
+      return ids.map(() => null);
+    }).load(repositoryId);
   }
 
   repository(id: number): Promise<Node | null> {
@@ -333,8 +370,8 @@ export class GraphqlCall {
 
   async repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
     const name = fullName.toLowerCase();
-    const found = await this.loader(`repositories by name, ${followRenames}`, (names: string[]) =>
-      Promise.all(names.map(async (one) => this.#located(await this.#named(one, followRenames)))),
+    const found = await this.loader(`repositories by name, ${followRenames}`, (names: string[], db) =>
+      this.#allNamed(names, db, followRenames),
     ).load(name);
     // A repository that is found by its name is found by its id.
     if (found) this.#repositories.prime(found.repositoryId, found);
@@ -351,10 +388,12 @@ export class GraphqlCall {
     throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
   }
 
-  async #named(fullName: string, followRenames: boolean): Promise<ShownRepository | null> {
-    const { mirror } = this.ctx;
-    const found = await mirror.repositories.namedOrKept(fullName, this.access, this.reading);
-    return found ?? (followRenames ? await findRenamedRepository(this.db, fullName, this.access) : null);
+  async #allNamed(names: readonly string[], db: Database, followRenames: boolean): Promise<(Node | null)[]> {
+    const { repositories } = this.ctx.mirror;
+    const found = await Promise.all(names.map((name) => repositories.namedOrKept(name, this.access, this.reading)));
+    const missing = followRenames ? names.filter((_, at) => !found[at]) : [];
+    const renamed = missing.length > 0 ? await findRenamedRepositories(db, missing, this.access) : null;
+    return Promise.all(names.map((name, at) => this.#located(found[at] ?? renamed?.get(name) ?? null)));
   }
 
   async #located(found: ShownRepository | null): Promise<Node | null> {
@@ -366,7 +405,7 @@ export class GraphqlCall {
   }
 
   numbered(kind: "Issue" | "PullRequest" | "Milestone", repositoryId: number, number: number): Promise<Node | null> {
-    const find = (wanted: { repositoryId: number; number: number }[]) => findByNumber(this.db, kind, wanted);
+    const find = (wanted: { repositoryId: number; number: number }[], db: Database) => findByNumber(db, kind, wanted);
     return this.#found(`${kind} by number`, kind, find, (key) => `${key.repositoryId}/${key.number}`).load({
       repositoryId,
       number,
@@ -374,7 +413,7 @@ export class GraphqlCall {
   }
 
   label(repositoryId: number, name: string): Promise<Node | null> {
-    const find = (wanted: { repositoryId: number; name: string }[]) => findLabelsByName(this.db, wanted);
+    const find = (wanted: { repositoryId: number; name: string }[], db: Database) => findLabelsByName(db, wanted);
     return this.#found("labels by name", "Label", find, (key) => `${key.repositoryId}/${key.name}`).load({
       repositoryId,
       name,
@@ -382,18 +421,15 @@ export class GraphqlCall {
   }
 
   byId(kind: RepositoryNodeKind, id: number): Promise<Node | null> {
-    return this.#found(
-      `${kind} by id`,
-      kind,
-      (ids: number[]) => findById(this.db, kind, ids, this.access),
-      String,
-    ).load(id);
+    return this.#found(`${kind} by id`, kind, (ids: number[], db) => findById(db, kind, ids, this.access), String).load(
+      id,
+    );
   }
 
   /** The whole account, with the fields that only a read of the single account shows. */
   async user(id: number): Promise<Node | null> {
     return asActor(
-      await this.#found("users by id", "User", (ids: number[]) => findUsersById(this.db, ids), String).load(id),
+      await this.#found("users by id", "User", (ids: number[], db) => findUsersById(db, ids), String).load(id),
     );
   }
 
@@ -403,18 +439,18 @@ export class GraphqlCall {
   }
 
   async userNamed(login: string): Promise<Node | null> {
-    const find = (logins: string[]) => findUsersByLogin(this.db, logins);
+    const find = (logins: string[], db: Database) => findUsersByLogin(db, logins);
     return asActor(await this.#found("users by login", "User", find, String).load(login.toLowerCase()));
   }
 
   #found<Key>(
     name: string,
     kind: NodeKind,
-    find: (keys: Key[]) => Promise<FoundNode[]>,
+    find: (keys: Key[], db: Database) => Promise<FoundNode[]>,
     keyOf: (key: Key) => string,
   ): DataLoader<Key, Node | null, string> {
-    return this.loader<Key, Node | null>(name, async (keys) => {
-      const rows = await find(keys);
+    return this.loader<Key, Node | null>(name, async (keys, db) => {
+      const rows = await find(keys, db);
       const nodes = await this.unfold(kind, rows);
       const byKey = new Map(rows.map((row, at) => [row.key, nodes[at]]));
       return keys.map((key) => byKey.get(keyOf(key)) ?? null);

@@ -66,7 +66,7 @@ export function setsOf({ title, body, state }: Sets, { labels, assignees, milest
 
 export async function writePlace(call: GraphqlCall, subject: Node) {
   const writer = writerOf(call, await repositoryOfNode(call, subject), await rightFor(call, subject));
-  const place = await issuePlace(call.ctx, writer.repository, Number(subject.rest.number));
+  const place = await issuePlace(writer.ctx, writer.repository, Number(subject.rest.number));
   return { writer, place };
 }
 export type Placed = Awaited<ReturnType<typeof writePlace>>;

@@ -82,7 +82,7 @@ export const mutationResolvers: Readonly<Record<string, Mutation>> = {
     const comment = await nodeOfKind(call, id, "IssueComment");
     const writer = writerOf(call, await repositoryOfNode(call, comment), await rightFor(call, comment));
     const commentId = Number(comment.rest.id);
-    const write = await comments.deleteComment(call.ctx, "issue_comment", writer.repository, commentId);
+    const write = await comments.deleteComment(writer.ctx, "issue_comment", writer.repository, commentId);
     await performed(call, writer, write);
     return {};
   }),

@@ -25,8 +25,7 @@ export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node, right:
   if (!mayWrite(call.caller, repositoryId, right)) throw typedError("FORBIDDEN", notAccessible(call.caller));
   const htmlUrl = typeof rest.html_url === "string" ? rest.html_url : null;
   const repository = { id: repositoryId, fullName: String(rest.full_name), htmlUrl };
-  const route = `mutation ${call.mutation}`;
-  return { ctx: call.ctx, caller: call.caller, requestId: call.requestId, route, repository };
+  return call.asWriter(repository);
 }
 
 /**

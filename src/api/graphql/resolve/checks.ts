@@ -91,13 +91,13 @@ export async function rollupOf(
 /** What is certain of the checks of a commit. Null: it is no head that the mirror knows. */
 function headAt(call: GraphqlCall, place: CommitKey): Promise<CheckedHead | null> {
   return call
-    .loader<CommitKey, CheckedHead | null>("checked heads", (places) => findCheckedHeads(call.db, places))
+    .loader<CommitKey, CheckedHead | null>("checked heads", (places, db) => findCheckedHeads(db, places))
     .load(place);
 }
 
 function loadRollup(call: GraphqlCall, place: CommitKey, wanted: { withDocuments: boolean }): Promise<Rollup> {
   return call
-    .loader<CommitKey, Rollup>(`rollups ${wanted.withDocuments}`, (places) => findRollups(call.db, places, wanted))
+    .loader<CommitKey, Rollup>(`rollups ${wanted.withDocuments}`, (places, db) => findRollups(db, places, wanted))
     .load(place);
 }
 
@@ -213,7 +213,7 @@ export async function suitesOf(
   if (!(await readsCodeOf(call, place.repositoryId, "checks"))) return fieldNotHeld(call, info, "Commit");
   if (!(await headAt(call, place))?.suites) return fieldNotHeld(call, info, "Commit");
   const found = await call
-    .loader<CommitKey, StoredDocument[]>("suites of commits", (places) => findSuitesOf(call.db, places))
+    .loader<CommitKey, StoredDocument[]>("suites of commits", (places, db) => findSuitesOf(db, places))
     .load(place);
   const held = await call.unfold("CheckSuite", found);
   return heldConnection(info, args, held, { keyOf: ({ rest: { id } }) => String(id).padStart(20, "0") });
@@ -226,14 +226,9 @@ async function wholeSuite(node: Node, call: GraphqlCall, info: FieldInfo): Promi
   const id = numberOf(shown.id);
   if (id === null || !(await readsCodeOf(call, repositoryId, "checks"))) return fieldNotHeld(call, info, "CheckSuite");
   const found = await call
-    .loader<{ repositoryId: number; id: number }, Node | null>("suites by id", async (suites) => {
-      const documents = await findSuites(call.db, suites);
-      const nodes = await call.unfold(
-        "CheckSuite",
-        documents.filter((one) => one !== null),
-      );
-      return documents.map((one) => (one === null ? null : (nodes.shift() ?? null)));
-    })
+    .loader<{ repositoryId: number; id: number }, Node | null>("suites by id", async (suites, db) =>
+      call.unfoldEach("CheckSuite", await findSuites(db, suites)),
+    )
     .load({ repositoryId, id });
   return found ?? fieldNotHeld(call, info, "CheckSuite");
 }
@@ -270,8 +265,8 @@ async function workflowRunOf(call: GraphqlCall, { repositoryId, rest: { id, app 
   )
     return await lackingChecks(call, repositoryId);
   const found = await call
-    .loader<{ repositoryId: number; id: number }, SuiteRun | null>("runs of suites", (suites) =>
-      findSuiteRuns(call.db, suites),
+    .loader<{ repositoryId: number; id: number }, SuiteRun | null>("runs of suites", (suites, db) =>
+      findSuiteRuns(db, suites),
     )
     .load({ repositoryId, id: suite });
   if (!found) return await lackingChecks(call, repositoryId);

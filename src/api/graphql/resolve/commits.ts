@@ -27,8 +27,8 @@ import {
 /** Whether the mirror holds this list of the pull request as a whole. */
 async function holds(call: GraphqlCall, list: ListName, { repositoryId, rest: { number } }: Node): Promise<boolean> {
   type CommitPlace = { repositoryId: number; number: number };
-  const held = call.loader<CommitPlace, number | null>(`held ${list}`, (places) =>
-    countHeldLists(call.db, list, places),
+  const held = call.loader<CommitPlace, number | null>(`held ${list}`, (places, db) =>
+    countHeldLists(db, list, places),
   );
   return (await held.load({ repositoryId, number: Number(number) })) !== null;
 }
@@ -113,7 +113,7 @@ async function findWhole({ repositoryId, sha }: CommitPlace, call: GraphqlCall):
   const maySee = sees(call.access, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
   const found = maySee
     ? await call
-        .loader("commits by hash", (places: CommitPlace[]) => findCommits(call.db, places))
+        .loader("commits by hash", (places: CommitPlace[], db) => findCommits(db, places))
         .load({ repositoryId, sha })
     : null;
   const [commit] = found ? await call.unfold("Commit", [found]) : [];

@@ -290,8 +290,9 @@ class StoredList {
     };
   }
 
-  get #db(): Database {
-    return this.#stored.source.isFiltered ? this.#call.searchDb : this.#call.db;
+  /** Where the list is read: lists that no index orders have a place of their own. */
+  #among(db: Database): Database {
+    return this.#stored.source.isFiltered ? this.#call.searchDb : db;
   }
 
   count(): Promise<Count> {
@@ -303,7 +304,7 @@ class StoredList {
   /** Counts the rows anew, and sums up `measure` if there is one. */
   counted(measure?: SQL): Promise<Count> {
     const { source, parent } = this.#stored;
-    const count = (parents: Parent[]) => countPages(this.#db, source, parents, measure);
+    const count = (parents: Parent[], db: Database) => countPages(this.#among(db), source, parents, measure);
     return this.#call
       .loader<Parent, Count>(`count ${measure && compiled(measure).text} ${this.#names.countName}`, count)
       .load(parent);
@@ -312,15 +313,15 @@ class StoredList {
   async #find(wanted: PageRequest) {
     const name = `page ${this.#names.name} ${wanted.withBody} ${wanted.withoutDocuments}`;
     const rows = await this.#call
-      .loader<Parent, PageRow[]>(name, (parents) => this.#findAll(parents, wanted))
+      .loader<Parent, PageRow[]>(name, (parents, db) => this.#findAll(parents, wanted, this.#among(db)))
       .load(this.#stored.parent);
     const { page, more } = cut(rows, wanted);
     return { positions: page, ...neighbours(more, wanted) };
   }
 
-  async #findAll(parents: Parent[], wanted: PageRequest): Promise<PageRow[][]> {
+  async #findAll(parents: Parent[], wanted: PageRequest, db: Database): Promise<PageRow[][]> {
     try {
-      return await findPages(this.#db, this.#stored.source, parents, wanted);
+      return await findPages(db, this.#stored.source, parents, wanted);
     } catch (error) {
       const { after, before } = this.#args;
       if (error instanceof InvalidPositionError) throw invalidCursor(after ?? before ?? "");

@@ -2,7 +2,7 @@
 import { type Fields, isObject, type Json, numberOf } from "../../../json.ts";
 import {
   deploymentSource,
-  findDeployment,
+  findDeploymentsById,
   findLatestStatuses,
   findWithDeployments,
   findWithStatuses,
@@ -31,7 +31,7 @@ async function requireList(call: GraphqlCall, repositoryId: number): Promise<voi
   const isHeld =
     (await readsCodeOf(call, repositoryId, "deployments")) &&
     (await call
-      .loader<number, boolean>("with deployments", (ids) => findWithDeployments(call.db, ids))
+      .loader<number, boolean>("with deployments", (ids, db) => findWithDeployments(db, ids))
       .load(repositoryId));
   if (!isHeld) lacking(call, "deployments");
 }
@@ -50,8 +50,8 @@ const idOf = ({ repositoryId, rest: { id } }: Node) => ({ repositoryId, id: numb
 
 /** @throws GraphQLError as `lacking`, if the mirror does not hold the statuses of this deployment */
 async function requireStatuses(call: GraphqlCall, deployment: Node): Promise<void> {
-  const loader = call.loader<string, boolean>("with statuses", (names) =>
-    findWithStatuses(call.db, names.map(namedDeployment)),
+  const loader = call.loader<string, boolean>("with statuses", (names, db) =>
+    findWithStatuses(db, names.map(namedDeployment)),
   );
   if (!(await loader.load(nameOf(deployment)))) lacking(call, "deployments");
 }
@@ -65,14 +65,9 @@ function namedDeployment(name: string): { repositoryId: number; id: number } {
 
 async function latestOf(call: GraphqlCall, deployment: Node): Promise<Node | null> {
   await requireStatuses(call, deployment);
-  const loader = call.loader<string, Node | null>("latest statuses", async (names) => {
-    const found = await findLatestStatuses(call.db, names.map(namedDeployment));
-    const nodes = await call.unfold(
-      "DeploymentStatus",
-      found.filter((one) => one !== null),
-    );
-    return found.map((one) => (one === null ? null : (nodes.shift() ?? null)));
-  });
+  const loader = call.loader<string, Node | null>("latest statuses", async (names, db) =>
+    call.unfoldEach("DeploymentStatus", await findLatestStatuses(db, names.map(namedDeployment))),
+  );
   return await loader.load(nameOf(deployment));
 }
 
@@ -142,9 +137,10 @@ export const deploymentResolvers: Readonly<Record<string, TypeResolvers>> = {
     creator,
     deployment: async ({ repositoryId, rest: { deployment_url } }, _args, call) => {
       const id = Number(String(deployment_url).split("/").at(-1));
-      const found = await findDeployment(call.db, repositoryId, id);
-      const [node] = found ? await call.unfold("Deployment", [found]) : [];
-      return node ?? lacking(call, "deployments");
+      const loader = call.loader<ReturnType<typeof idOf>, Node | null>("deployments by id", async (deployments, db) =>
+        call.unfoldEach("Deployment", await findDeploymentsById(db, deployments)),
+      );
+      return (await loader.load({ repositoryId, id })) ?? lacking(call, "deployments");
     },
     description: rest("description"),
     environment: rest("environment"),

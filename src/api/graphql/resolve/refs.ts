@@ -1,7 +1,7 @@
 /** The fields of repositories that show branches and tags, and the fields of branches and tags. */
 import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
-import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
+import { type FoundRef, findHeldRefLists, findRefs, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
 import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
@@ -25,7 +25,7 @@ type RefKey = RefName & { repositoryId: number };
 
 /** The ref as the mirror has it, for callers who may see it. Null: there is no such ref. Undefined: not held. */
 function heldRef(call: GraphqlCall, key: RefKey): Promise<FoundRef | null | undefined> {
-  return call.loader<RefKey, FoundRef | null | undefined>("refs", (keys) => findRefs(call.db, keys)).load(key);
+  return call.loader<RefKey, FoundRef | null | undefined>("refs", (keys, db) => findRefs(db, keys)).load(key);
 }
 
 /** The same. @throws GraphQLError as `lacking` */
@@ -96,8 +96,10 @@ const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) 
   if ((kind !== "heads" && kind !== "tags") || query || (orderBy && orderBy.field !== "ALPHABETICAL"))
     return lacking(call, "branches and tags");
   if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call, "branches and tags");
-  if (!(await areRefsHeld(call.db, repositoryId, kind, { isUnsure: IS_PLACE_UNSURE })))
-    return lacking(call, "branches and tags");
+  const isHeld = await call
+    .loader<Pick<RefKey, "repositoryId" | "kind">, boolean>("lists of refs", (lists, db) => findHeldRefLists(db, lists))
+    .load({ repositoryId, kind });
+  if (!isHeld) return lacking(call, "branches and tags");
   const source = refSource(kind, orderBy?.direction === "DESC" ? "desc" : "asc");
   return storedConnection(call, info, args, { kind: "Ref", source, parent: { r: repositoryId, n: 0 } });
 };

@@ -1,7 +1,13 @@
 /** The fields of repositories that show releases, and the fields of releases. */
 import { type Fields, isObject, objectOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
-import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
+import {
+  findHeldReleases,
+  findReleasesBy,
+  type HeldReleases,
+  type ReleaseKey,
+  releaseSource,
+} from "../../../mirror/read/releases.ts";
 import { seesDrafts } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
@@ -24,19 +30,17 @@ import { refNamed, taggedCommit } from "./refs.ts";
 async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldReleases> {
   if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call, "releases");
   const held = await call
-    .loader<number, HeldReleases | null>("held releases", (ids) => findHeldReleases(call.db, ids))
+    .loader<number, HeldReleases | null>("held releases", (ids, db) => findHeldReleases(db, ids))
     .load(repositoryId);
   return held ?? lacking(call, "releases");
 }
 
-async function releaseNode(
-  call: GraphqlCall,
-  repositoryId: number,
-  by: { id: number } | { tag: string },
-): Promise<Node | null> {
-  const found = await findRelease(call.db, repositoryId, by);
-  const [node] = found ? await call.unfold("Release", [found]) : [];
-  return node ?? null;
+function releaseNode(call: GraphqlCall, key: ReleaseKey): Promise<Node | null> {
+  return call
+    .loader<ReleaseKey, Node | null>("releases", async (keys, db) =>
+      call.unfoldEach("Release", await findReleasesBy(db, keys)),
+    )
+    .load(key);
 }
 
 type ReleaseArguments = PageArguments & { orderBy?: Order | null };
@@ -64,12 +68,12 @@ export const repositoryReleases: TypeResolvers = {
   releases,
   release: async ({ repositoryId }, { tagName }: { tagName: string }, call) => {
     await heldOf(call, repositoryId);
-    return releaseNode(call, repositoryId, { tag: tagName });
+    return releaseNode(call, { repositoryId, tag: tagName });
   },
   latestRelease: async ({ repositoryId }, _args, call) => {
     const { latestId } = await heldOf(call, repositoryId);
     if (latestId === undefined) return lacking(call, "releases");
-    return latestId === null ? null : releaseNode(call, repositoryId, { id: latestId });
+    return latestId === null ? null : releaseNode(call, { repositoryId, id: latestId });
   },
 };
 

@@ -18,7 +18,7 @@ export const pullThreads: Resolver = async (
   const parent = { r: repositoryId, n: Number(number) };
   type Place = { repositoryId: number; number: number };
   const held = await call
-    .loader<Place, number | null>("held threads", (places) => countHeldLists(call.db, "threads", places))
+    .loader<Place, number | null>("held threads", (places, db) => countHeldLists(db, "threads", places))
     .load({ repositoryId, number: parent.n });
   if (held !== null)
     return storedConnection(call, info, args, { kind: "PullRequestReviewThread", source: threadSource, parent });

@@ -1,7 +1,6 @@
 /** What happened to an issue or pull request, as far as REST's events tell it. */
 import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
 import { eventSource, findHeldEvents, type HeldEvents } from "../../../mirror/read/issue-events.ts";
-import { want } from "../../../mirror/store/wanted-lists.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
@@ -106,19 +105,15 @@ async function requireEvents(call: GraphqlCall, repositoryId: number, number: nu
   const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.access);
   const held = repository?.mirrors.includes("issue-events")
     ? await call
-        .loader<{ repositoryId: number; number: number }, HeldEvents | null>("held events", (places) =>
-          findHeldEvents(call.db, places),
+        .loader<{ repositoryId: number; number: number }, HeldEvents | null>("held events", (places, db) =>
+          findHeldEvents(db, places),
         )
         .load({ repositoryId, number })
     : null;
   if (!held) lacking(call, "issue-events");
   call.showsReadAt(held.readAt);
   if (held.isCurrent) return;
-  await want(
-    call.ctx.db,
-    { kind: "issue_event", repositoryId, parentId: null },
-    { now: call.ctx.clock.now(), mayAsk: () => call.ctx.upstream.takeDoubt(call.caller) },
-  );
+  await call.wantList("issue_event", repositoryId);
   // Upstream answers, if it may. For all others the answer says when the events were read, which a mirror would not heed.
   call.lacks();
   if (call.isForMirror) throw typedError("NOT_YET", "The events of this issue are to be read again.");
