@@ -149,6 +149,46 @@ describe("of a public repository", () => {
   });
 });
 
+test("who does not see a pull request's repository is shown neither its name nor its branches in lists of others", async () => {
+  const { issue } = at[open.fullName];
+  const path = `/repos/${open.fullName}/issues/${issue.number}`;
+  const pull = (fullName: string, headName: string, ref: string) => {
+    const repo = (full: string) => ({
+      id: 1,
+      url: `${world.upstream.url}/repos/${full}`,
+      name: full.split("/")[1] ?? "",
+    });
+    const end = (of: string) => ({ ref, sha: "c0ffee", repo: repo(of) });
+    const url = `${world.upstream.url}/repos/${fullName}/pulls/7`;
+    return { id: 7, number: 7, url, head: end(headName), base: end(fullName) };
+  };
+  const home = { id: open.id, fullName: open.fullName, htmlUrl: issue.html_url.split("/issues/")[0] };
+  const own = pull(open.fullName, open.fullName, "own-branch");
+  const changed = {
+    ...issue,
+    updated_at: new Date(Date.parse(issue.updated_at) + 60_000).toISOString(),
+    pull_requests: [
+      own,
+      pull(open.fullName, hidden.fullName, "secret-head"),
+      pull(hidden.fullName, open.fullName, "secret-base"),
+    ],
+    check_suite: { id: 5, pull_requests: [pull(hidden.fullName, hidden.fullName, "secret-inside")] },
+    head_repository: { url: `${world.upstream.url}/repos/${hidden.fullName}` },
+  };
+  await store(world.ctx, world.upstream, "issue", changed, home);
+  for (const name of CALLERS) {
+    const { body, text } = await show(name, path);
+    const sees = name !== "stranger" && name !== "outsider";
+    expect(
+      body.pull_requests.map((one: Body) => one.head.ref),
+      name,
+    ).toEqual(sees ? ["own-branch", "secret-head", "secret-base"] : ["own-branch"]);
+    expect(body.check_suite.pull_requests, name).toHaveLength(sees ? 1 : 0);
+    expect(body.head_repository === null, name).toBe(!sees);
+    if (!sees) expect(text).not.toMatch(new RegExp(`secret-|${hidden.fullName}`));
+  }
+});
+
 describe("of a private repository", () => {
   test("a reader is shown what every reader is shown, and nothing that nobody knows", async () => {
     for (const name of ["reader", "reader of ours"] as const) {

@@ -1,4 +1,5 @@
 import { type Fields, isObject, type Json, objectOf, parseExactly, parseStored } from "../../json.ts";
+import { PLACEHOLDER } from "../../kinds/contract/placeholders.ts";
 import { isPublicKey, withoutReader } from "../../mirror/documents/documents.ts";
 import { sees } from "../../mirror/read/repositories.ts";
 import { rowNamed } from "../../mirror/render/left-out.ts";
@@ -122,10 +123,15 @@ const SHOWN_TO_ADMINS = "security_and_analysis";
 
 const ORIGINS: readonly string[] = ["parent", "source", "template_repository"];
 
+/** Whether this object of a document is a whole repository. */
+function isRepositoryIn(value: Fields): boolean {
+  return typeof value.full_name === "string" && "owner" in value;
+}
+
 function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   if (Array.isArray(value)) return value.map((element) => restrictValue(element, to, false));
   if (!isObject(value)) return value;
-  const isRepository = typeof value.full_name === "string" && "owner" in value;
+  const isRepository = isRepositoryIn(value);
   // A fork that the caller may not see is shown as a deleted one.
   const one = { id: Number(value.id), isPrivate: value.private === true };
   if (isRepository && !isWhole && !sees(to.access, one, "metadata")) return null;
@@ -159,7 +165,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
 /** As a stored document has the address of a repository other than its own. */
 const ELSEWHERE = '"\\u0002/repos/';
 const NAMES = /"\\u0002\/repos\/([^/"{?#]+\/[^/"{?#]+)/g;
-/** Keys that everybody sees and that may name another repository, beside those that are not known yet. */
+/** Addresses at the top that everybody sees and that may name another repository, beside those that are not known yet. */
 const NAMING: ReadonlySet<string> = new Set(["parent_issue_url", "commit_url"]);
 
 type Looking = Pick<Call, "caller" | "access"> & Partial<Pick<Call, "met">> & { ctx: { mirror: Mirror } };
@@ -167,7 +173,8 @@ type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
 
 /**
  * Documents without what names a repository that the caller does not see: the credential that read them for the mirror
- * saw it. Where it cannot be seen the key is left out, as where there is no parent.
+ * saw it. Where it cannot be seen the key is left out, as where there is no parent; an object is null, and a list lacks
+ * the element.
  */
 async function withoutHiddenAddresses(call: Looking, documents: StoredDocument[]): Promise<StoredDocument[]> {
   if (hasMirrorsRights(call.caller) || !documents.some(namesAnother)) return documents;
@@ -183,16 +190,44 @@ function namesAnother({ document }: StoredDocument): boolean {
 }
 
 async function withoutHiddenNames(call: Looking, document: string): Promise<string> {
-  const fields = parseStored<Fields>(document);
-  const kept: Fields = {};
-  for (const [key, value] of Object.entries(fields)) {
-    const isChecked = NAMING.has(key) || !isPublicKey(key);
-    const names = isChecked ? [...JSON.stringify(value).matchAll(NAMES)].map(([, name = ""]) => name) : [];
-    const found = await Promise.all(names.map((name) => call.ctx.mirror.repositories.named(name, call.access)));
-    if (found.includes(null)) continue;
+  const fields = Object.entries(parseStored<Fields>(document));
+  const judged = fields.filter(([key, value]) => typeof value !== "string" || NAMING.has(key) || !isPublicKey(key));
+  const text = JSON.stringify(judged);
+  const hidden = new Set<string>();
+  for (const name of new Set([...text.matchAll(NAMES)].map(([, one = ""]) => one))) {
+    const repository = await call.ctx.mirror.repositories.named(name, call.access);
     // A kept answer ends once they are hidden.
-    for (const repository of found) if (repository) call.met?.add(repository.id);
-    kept[key] = value;
+    if (repository) call.met?.add(repository.id);
+    else hidden.add(name);
   }
-  return JSON.stringify(kept);
+  if (hidden.size === 0) return document;
+  const kept = new Map(fields);
+  for (const [key, value] of judged) {
+    const shown = withoutHidden(value, hidden);
+    if (shown !== undefined) kept.set(key, shown);
+    else if (isPublicKey(key) && typeof value !== "string") kept.set(key, null);
+    else kept.delete(key);
+  }
+  return JSON.stringify(Object.fromEntries(kept));
+}
+
+/** The repository that an address below another one names; empty: this is none. Pure. */
+function namedIn(address: string): string {
+  const [api = "", repos, ...name] = address.split(/[/{?#]/, 4);
+  return api.charCodeAt(0) === PLACEHOLDER.api && repos === "repos" ? name.join("/") : "";
+}
+
+/** The value without elements of lists that name a hidden repository. Undefined: the value names one itself. Pure. */
+function withoutHidden(value: Json, hidden: ReadonlySet<string>): Json | undefined {
+  if (typeof value === "string") return hidden.has(namedIn(value)) ? undefined : value;
+  if (Array.isArray(value)) return value.map((one) => withoutHidden(one, hidden)).filter((one) => one !== undefined);
+  // Whether a whole repository is shown is judged by itself: see `restrictValue`.
+  if (!isObject(value) || isRepositoryIn(value)) return value;
+  const kept: Fields = {};
+  for (const [key, inner] of Object.entries(value)) {
+    const shown = withoutHidden(inner, hidden);
+    if (shown === undefined) return undefined;
+    kept[key] = shown;
+  }
+  return kept;
 }
