@@ -365,6 +365,23 @@ test("what names a repository that the caller does not see is left out", async (
   expect([status, body.commit_id, body.commit_url]).toEqual([200, null, null]);
 });
 
+test("another issue is shown in an event only if it tells its repository", async () => {
+  const { world: upstream } = world.simulator;
+  const [issue] = plain();
+  if (!issue) throw new Error("There is no issue");
+  const { id } = addIssueEvent(upstream, by(), issue, { happened: "referenced" });
+  await pass(HOUR);
+  const links = {
+    sub_issue: { number: 9, title: "told by nobody" },
+    parent_issue: { number: 8, title: "told", repository: { id: repository.id, name: repository.name } },
+  };
+  await world.ctx.db.query(sql`
+    update issue_events set document = (document::jsonb || ${JSON.stringify(links)}::jsonb)::json where id = ${id}`);
+  await world.ctx.db.query(sql`update repositories set revision = nextval('revision') where id = ${repository.id}`);
+  const { status, body } = await get(`/issues/events/${id}`, READER);
+  expect([status, body.sub_issue, body.parent_issue]).toEqual([200, null, links.parent_issue]);
+});
+
 test("where upstream lists no older events, those of older issues are asked of it", async () => {
   const { world: upstream, faults } = world.simulator;
   await world.ctx.db.query(sql`delete from issue_events`);

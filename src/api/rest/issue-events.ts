@@ -113,7 +113,7 @@ function asShown(event: Fields, issue: string | null): string {
   return `{${entries.join(",")}}`;
 }
 
-/** Null for an issue whose repository the caller is not shown. */
+/** Null for an issue whose repository the caller is not shown, or that does not tell its repository. */
 function seenLink(link: Json): Json {
-  return isObject(link) && link.repository !== null ? link : null;
+  return isObject(link) && isObject(link.repository) ? link : null;
 }
