@@ -1,6 +1,7 @@
 /** A new pull request is in the lists of issues by an id that no webhook tells. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { createPull, editPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
@@ -9,6 +10,7 @@ import { isPull } from "../../src/simulator/world/world.ts";
 import { findUnheldRows } from "../../src/sync/catch-up/newest-changes.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
+import { askAt } from "../support/asking.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -17,8 +19,11 @@ let world: TestWorld;
 let repositories: Repository[];
 beforeAll(async () => {
   world = await openWorld({
-    fill: ({ world: upstream }) =>
-      void generateWorld(upstream, { seed: 12, repositories: 3, issues: 12, pulls: 3, people: 6 }),
+    fill: ({ world: upstream }) => {
+      generateWorld(upstream, { seed: 12, repositories: 3, issues: 12, pulls: 3, people: 6 });
+      const last = [...upstream.repositories.values()].filter(({ fork }) => !fork).at(-1);
+      if (last) last.visibility = "private";
+    },
   });
   const { simulator } = world;
   repositories = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
@@ -104,6 +109,34 @@ test("whoever reads a list that lacks some has them asked for at once, though th
   const whole = await world.get(list);
   expect(whole.body).toContainEqual(expect.objectContaining({ number }));
   expect(whole.headers.get("x-tain-hint")).toBeNull();
+});
+
+test("only who sees both issues and pull requests is told of them, and who cannot have them asked for is not told so", async () => {
+  const [first] = repositories;
+  const hidden = repositories.at(-1);
+  if (!first || !hidden) throw new Error("There are no repositories");
+  const reader = await createApiToken(world.ctx, {
+    userId: hidden.ownerId,
+    canWrite: false,
+    permissions: ["issues:read"],
+  });
+  await spend(2 * MINUTE);
+  world.simulator.meter.reset();
+  const [shown, unseen] = [open(first), open(hidden)];
+  await world.settle();
+  const told = async (repository: Repository, token: string | null) => {
+    const answer = await askAt(world.url, "GET", `/repos/${nameOf(repository)}/issues?per_page=2`, { token });
+    expect(answer.status).toBe(200);
+    return answer.headers.get("x-tain-hint");
+  };
+  expect(await told(first, null)).toBe(`Upstream has still to be asked for what is not listed yet: ${shown}.`);
+  expect(await told(hidden, reader)).toBeNull();
+  await world.settle();
+  expect(asked()).toEqual({});
+  expect(await told(hidden, world.token)).toBe(`Upstream is asked for what is not listed yet: ${unseen}.`);
+  expect(await told(first, world.token)).toBe(`Upstream is asked for what is not listed yet: ${shown}.`);
+  await world.settle();
+  expect(asked()).toEqual({ [SEARCH]: 1 });
 });
 
 test("a read hastens what upstream does not show only for a while, whoever repeats it", async () => {

@@ -54,26 +54,37 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   });
   const documents = page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }));
   const answer = ok(await showList(call, documents, { areRepositories: false }), { link });
-  if (lacked.length === 0) return answer;
+  if (lacked.numbers.length === 0) return answer;
+  const what = `what is not listed yet: ${lacked.numbers.join(", ")}.`;
   // With headers of its own it is not kept.
-  return { ...answer, headers: hint(`Upstream is asked for what is not listed yet: ${lacked.join(", ")}.`) };
+  return {
+    ...answer,
+    headers: hint(`${lacked.areAsked ? "Upstream is asked" : "Upstream has still to be asked"} for ${what}`),
+  };
 }
 
 /**
  * Asks at once for new pull requests that lists of issues lack, out of the caller's share: with nobody reading they would
- * wait for others. Answers their numbers.
+ * wait for others. Whoever does not see both issues and pull requests is told of none, since nothing says yet which they
+ * are.
  */
-async function hastenLacked({ ctx, caller, repository: { id: repositoryId } }: RepositoryCall): Promise<number[]> {
-  const lacked = await findLacked(ctx.db, repositoryId);
+async function hastenLacked(call: RepositoryCall): Promise<{ numbers: readonly number[]; areAsked: boolean }> {
+  const {
+    ctx,
+    caller,
+    repository: { id: repositoryId },
+  } = call;
+  const lacked = seenInLists(call) === "both" ? await findLacked(ctx.db, repositoryId) : [];
+  const numbers = lacked.map(({ key }) => key);
   const waiting = lacked.filter(({ isReadFor }) => !isReadFor);
-  if (waiting.length > 0 && caller.kind !== "anonymous" && (await ctx.upstream.takeDoubt(caller))) {
-    const now = ctx.clock.now();
-    const marks = waiting.map(({ key }) => lackedMark({ repositoryId, key, now }));
-    await storeMarks(ctx.db, marks);
-    const jobs = marks.map(({ kind, key }) => ({ job: { kind, repositoryId, key }, delayMs: 0 }));
-    await orLater(ctx, { refreshes: jobs.length }, () => enqueueRefreshes(ctx, jobs));
-  }
-  return lacked.map(({ key }) => key);
+  if (waiting.length === 0) return { numbers, areAsked: true };
+  if (caller.kind === "anonymous" || !(await ctx.upstream.takeDoubt(caller))) return { numbers, areAsked: false };
+  const now = ctx.clock.now();
+  const marks = waiting.map(({ key }) => lackedMark({ repositoryId, key, now }));
+  await storeMarks(ctx.db, marks);
+  const jobs = marks.map(({ kind, key }) => ({ job: { kind, repositoryId, key }, delayMs: 0 }));
+  await orLater(ctx, { refreshes: jobs.length }, () => enqueueRefreshes(ctx, jobs));
+  return { numbers, areAsked: true };
 }
 
 const ISSUE_SORTS = ["created", "updated", "comments"] as const;
