@@ -1,6 +1,6 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
-import { CODE_RIGHTS, type CodeRight, isCodeRight, type Right } from "../../kinds/contract/rights.ts";
+import { isCodeRight, type Right } from "../../kinds/contract/rights.ts";
 import { resources } from "../../kinds/registry.ts";
 import { type AccessLevel, associationFor, withShown } from "../../mirror/documents/documents.ts";
 import {
@@ -13,11 +13,8 @@ import {
 import { type AccessScope, type ShownRepository, sees } from "../../mirror/read/repositories.ts";
 import { accessLevelOf, accessOf, type Caller, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
 
-/**
- * The right that shows an event. "code": all rights to resources of commits. "talk": the right to the issue or pull
- * request that is talked about.
- */
-type EventRight = Right | "code" | "talk";
+/** The right that shows an event. "talk": the right to the issue or pull request that is talked about. */
+type EventRight = Right | "talk";
 
 /** The right that each event takes. Only hooks hear of all other events: alerts, keys, teams, members … */
 const TAKES: ReadonlyMap<string, EventRight> = new Map<string, EventRight>([
@@ -45,6 +42,18 @@ const TAKES: ReadonlyMap<string, EventRight> = new Map<string, EventRight>([
 const DOCUMENTS: ReadonlySet<string> = new Set([
   ...resources.flatMap(({ events }) => events?.in ?? []),
   ..."assignee forkee organization requested_reviewer requested_team sender".split(" "),
+]);
+
+/**
+ * The right that a key of a payload takes beside its event's, as reads of that kind do. A key that several kinds share
+ * is always the subject of its event.
+ */
+const KEY_TAKES: ReadonlyMap<string, Right> = new Map([
+  ...[...Map.groupBy(resources, ({ events }) => events?.in ?? null)].flatMap(([key, [one, ...others]]) =>
+    key === null || !one?.right || others.length > 0 ? [] : [[key, one.right] as const],
+  ),
+  // A status takes another right than its commit and the branches on that.
+  ...["branches", "commit", "commits", "head_commit"].map((key) => [key, "contents"] as const),
 ]);
 
 /** Keys of payloads that say what happened, whoever asks. Unknown keys are left out. */
@@ -139,10 +148,12 @@ export class EventReader {
     if (this.hearsAll({ repositoryId })) return true;
     const takes = TAKES.get(event);
     if (takes === undefined || repository === null) return false;
-    const reads = (right: CodeRight) => readsCode(this.#caller, this.#access, repository, right);
-    if (takes === "code") return CODE_RIGHTS.every(reads);
-    if (isCodeRight(takes)) return reads(takes);
-    return sees(this.#access, repository, takes === "talk" ? "issues or pulls" : takes);
+    return this.#reads(repository, takes === "talk" ? "issues or pulls" : takes);
+  }
+
+  #reads(repository: ShownRepository, right: Right): boolean {
+    if (isCodeRight(right)) return readsCode(this.#caller, this.#access, repository, right);
+    return sees(this.#access, repository, right);
   }
 
   /**
@@ -175,6 +186,8 @@ export class EventReader {
     const accessLevel = accessLevelOf(this.#caller, repository.id);
     const shown: Fields = {};
     for (const [key, given] of Object.entries(payload)) {
+      const takes = KEY_TAKES.get(key);
+      if (takes !== undefined && !this.#reads(repository, takes)) continue;
       if (key === "changes") shown[key] = this.#shownChanges(given);
       else if (key === "thread") shown[key] = threadNow(event, given, present);
       else if (TELLING_KEYS.has(key)) shown[key] = given;
