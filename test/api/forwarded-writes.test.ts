@@ -140,7 +140,7 @@ test("a write whose outcome nobody knows is asked about, and not sent again", as
 
 test("what a write's answer showed is marked also where reading it back fails", async () => {
   let asked = 0;
-  const takeDoubt = async () => {
+  const takeDoubtOfWrite = async () => {
     if (++asked === 1) throw new Error("It is broken");
     return true;
   };
@@ -148,9 +148,11 @@ test("what a write's answer showed is marked also where reading it back fails", 
   const shown = { repository, things: [{ kind: "issue" as const, repositoryId: id, key: 1, path: null }] };
   const caller = { kind: "user", userId: world.userId, by: { of: "upstream", fingerprint: "of-a-person" } };
   // The function takes from the context only what a job's context has, and from the caller only the user's id.
-  const writer = { ctx: { ...world.ctx, upstream: { takeDoubt } }, caller, requestId: "test" } as unknown as Parameters<
-    typeof writeForwarder
-  >[0];
+  const writer = {
+    ctx: { ...world.ctx, upstream: { takeDoubtOfWrite } },
+    caller,
+    requestId: "test",
+  } as unknown as Parameters<typeof writeForwarder>[0];
   const traced = { method: "POST", route: null, path: "/graphql", repositoryId: id };
   const answer = { status: 200, headers: {}, body: Readable.from([Buffer.from("{}")]) } as unknown as Awaited<
     ReturnType<ForwardOwn>

@@ -121,13 +121,19 @@ export class UpstreamForCallers {
   }
 
   /**
-   * Takes a read out of the caller's share, for a later read by the mirror because of the caller's request. False: the
-   * share is spent. Callers with a token of ours pay nothing; callers with their own could repeat refused writes at
-   * will.
+   * Takes a read out of the caller's share and everyone's, for a later read by the mirror because of the caller's
+   * request. False: one of the two is spent, so the mirror must not be made to read.
    */
   async takeDoubt(caller: Caller): Promise<boolean> {
-    if (caller.kind === "user" && caller.by.of === "own") return true;
     return (await this.#spentBy(caller)) === null;
+  }
+
+  /**
+   * The same for a later read because of the caller's write. Callers with a token of ours pay nothing, since their writes
+   * have a bound of their own; callers with their own could repeat refused writes at will.
+   */
+  async takeDoubtOfWrite(caller: Caller): Promise<boolean> {
+    return (caller.kind === "user" && caller.by.of === "own") || (await this.takeDoubt(caller));
   }
 
   async #ownGet(by: { get: (path: string) => Promise<UpstreamAnswer> }, path: string): Promise<UpstreamAnswer> {

@@ -116,7 +116,7 @@ function paidOnce({ ctx, caller }: Pick<Writer, "ctx" | "caller">): IsPaid {
   let taken: Promise<boolean> | null = null;
   return async () => {
     try {
-      taken ??= ctx.upstream.takeDoubt(caller);
+      taken ??= ctx.upstream.takeDoubtOfWrite(caller);
       return await taken;
     } catch (error) {
       taken = null;

@@ -115,7 +115,8 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
   await record.end();
   // The mirror may still show a resource that upstream calls missing or moved.
   const isInDoubt = [301, 307, 404, 410].includes(answer.status);
-  if (isInDoubt && (await writer.ctx.upstream.takeDoubt(writer.caller))) await markForRefresh(writer, write.about);
+  if (isInDoubt && (await writer.ctx.upstream.takeDoubtOfWrite(writer.caller)))
+    await markForRefresh(writer, write.about);
   return { answer, isStored: false };
 }
 

@@ -17,7 +17,7 @@ export interface WantedList {
 /**
  * Has the list read, unless that is to be done already. A mark of the resource that it is under asks for it, or one of the
  * repository's part.
- * @param mayAsk whether the mirror may spend a request for it
+ * @param mayAsk takes the read out of the share of whoever asks; false: nothing is read for them
  */
 export async function want(
   db: Queries,

@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { MarkKey } from "../../mirror/store/marks.ts";
 import { upkeep } from "../../schema.ts";
 
 /** So many moments of a pace may follow each other closely. */
@@ -45,3 +46,25 @@ export async function takeMoment(
   const fullAt = row?.fullAt ?? now;
   throw new QuestionsPacedError(new Date(fullAt.getTime() - (BURST - 1) * everyMs));
 }
+
+/**
+ * Takes one moment for this mark alone. Where many marks wait for one pace, each comes again at its own time: all of them
+ * at each moment would cost Postgres more than the moment saves.
+ * @throws QuestionsPacedError
+ */
+export async function takeMomentAlone(
+  ctx: Pick<Context, "db" | "clock" | "random">,
+  pace: QuestionPace,
+  { kind, repositoryId }: MarkKey,
+): Promise<void> {
+  try {
+    await takeMoment(ctx, pace);
+  } catch (error) {
+    if (!(error instanceof QuestionsPacedError)) throw error;
+    const waiting = await ctx.db.count(sql`
+      select from refresh_marks where kind = ${kind} and repository_id = ${repositoryId} limit ${MOST_COUNTED}`);
+    throw new QuestionsPacedError(new Date(error.notBefore.getTime() + ctx.random() * waiting * pace.everyMs));
+  }
+}
+
+const MOST_COUNTED = 1_000;

@@ -7,8 +7,9 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "../marks/marks.ts";
+import { takeMomentAlone } from "../questions/paced.ts";
 import { fetchAndStorePage, PER_PAGE, RepositoryUnavailableError } from "../reads/pages.ts";
-import { BELOW, isBelowWhole, type KindBelow } from "./listed.ts";
+import { ASKED_LISTS, BELOW, isBelowWhole, type KindBelow } from "./listed.ts";
 
 /** How many such lists are read for one mark. */
 const LISTS_AT_ONCE = 20;
@@ -44,7 +45,10 @@ export function askedBelow({ kind, keys }: Pick<Mark, "kind" | "keys">): KindBel
   );
 }
 
-/** Reads a list that somebody has asked for. Its mark is settled once no replica can have lacked what was known then. */
+/**
+ * Reads a list that somebody has asked for. Its mark is settled once no replica can have lacked what was known then.
+ * @throws QuestionsPacedError
+ */
 export async function refreshAsked(ctx: Context, below: KindBelow, mark: Mark): Promise<"merged" | "kept" | "unknown"> {
   const startedAt = ctx.clock.now();
   const repository = await ctx.jobReads.repository(mark.repositoryId);
@@ -52,6 +56,7 @@ export async function refreshAsked(ctx: Context, below: KindBelow, mark: Mark): 
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }
+  await takeMomentAlone(ctx, ASKED_LISTS, mark);
   try {
     await fetchAndStoreBelow(ctx, repository, below, mark.key);
   } catch (error) {

@@ -6,6 +6,7 @@ import type { Context } from "../../context.ts";
 import type { Kind, ListBelow, Resource, ResourceList } from "../../kinds/contract/kind.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import type { QuestionPace } from "../questions/paced.ts";
 import { latestRelease } from "./latest-release.ts";
 
 /** A kind whose resources the mirror holds as a whole list of each repository. */
@@ -49,6 +50,9 @@ export const LISTED_PARTS: readonly ListedPart[] = [...new Set(LISTED.map(({ par
 export function listedOf(part: string): readonly ListedKind[] {
   return LISTED.filter((one) => one.part === part);
 }
+
+/** Lists that are read only since somebody asks for them are read this often in all, however many callers pay for it. */
+export const ASKED_LISTS: QuestionPace = { name: "asked lists", everyMs: 10_000 };
 
 /**
  * Of a row `l` of the list's table: upstream has to be asked for the list again. Unchanged that costs nothing.

@@ -10,9 +10,10 @@ import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../marks/marks.ts";
+import { takeMoment } from "../questions/paced.ts";
 import { fetchAndStorePage, PAGE_SIZE, type StoredPage } from "../reads/pages.ts";
 import { refreshBelow } from "./below.ts";
-import { belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
+import { ASKED_LISTS, belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
 
 /** Reads those lists of a part that are due, and what else upstream has to say of them where that is not known. */
 export async function refreshResourceLists(
@@ -35,7 +36,7 @@ export async function refreshResourceLists(
   return await settleOrWait(ctx, mark, { now, isDone, goesOn });
 }
 
-/** Answers whether the list is whole afterwards. */
+/** Answers whether the list is whole afterwards. @throws QuestionsPacedError for one that is read only on request */
 async function refreshList(
   ctx: Context,
   repository: MirroredRepository,
@@ -46,11 +47,12 @@ async function refreshList(
   const isWhole = isListWhole(listed);
   await ctx.db.query(sql`
     insert into ${listed.list.table} (repository_id) values (${repository.id}) on conflict do nothing`);
-  const [before] = await ctx.db.query<BeforeRead & { isDue: boolean; isWhole: boolean }>(sql`
-    select ${isListDue(listed, now, askedAt)} as "isDue", l.is_half_stored as "isHalfStored", l.read_at as "readAt", ${isWhole} as "isWhole",
+  const [before] = await ctx.db.query<BeforeRead & { isDue: boolean; isAsked: boolean; isWhole: boolean }>(sql`
+    select ${isListDue(listed, now)} as "isDue", ${isListDue(listed, now, askedAt)} as "isAsked", l.is_half_stored as "isHalfStored", l.read_at as "readAt", ${isWhole} as "isWhole",
       ${isWalkDue(listed, now)} as "toItsEnd" from ${row}`);
-  if (before?.isDue) await fetchAndStoreList(ctx, repository, listed, before);
-  if (before?.isDue || !before?.isWhole) await listed.further?.read(ctx, repository);
+  if (before?.isAsked && !before.isDue) await takeMoment(ctx, ASKED_LISTS);
+  if (before?.isAsked) await fetchAndStoreList(ctx, repository, listed, before);
+  if (before?.isAsked || !before?.isWhole) await listed.further?.read(ctx, repository);
   return (await ctx.db.count(sql`select from ${row} and ${isWhole}`)) > 0;
 }
 
