@@ -11,6 +11,7 @@ import { findUnheldRows } from "../../src/sync/catch-up/newest-changes.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
 import { askAt } from "../support/asking.ts";
+import { testRedis } from "../support/database.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -160,6 +161,61 @@ test("a read hastens what upstream does not show only for a while, whoever repea
   expect(routes[ALONE]?.requests).toBeLessThanOrEqual(5);
   await ctx.db.query(sql`delete from refresh_marks where kind = 'issue' and key = ${pull.number}`);
   await ctx.db.query(sql`delete from pull_requests where number = ${pull.number}`);
+});
+
+/** Tells of pull requests that are not at upstream, from this number on. */
+async function makeUp(at: Repository, number: number, count = 1): Promise<void> {
+  const name = nameOf(at);
+  const [shown] = (await world.get(`/repos/${name}/pulls?state=all`)).body as object[];
+  const repository = (await world.get(`/repos/${name}`)).body as ToldRepository;
+  for (let made = number; made < number + count; made++) {
+    const pull = { ...shown, id: 4_000_000_000 + made, number: made };
+    const payload = { action: "opened", number: made, pull_request: pull, repository, sender: repository.owner };
+    await tell(world, { event: "pull_request", payload });
+  }
+  await world.settle();
+}
+
+async function forgetMadeUp(): Promise<void> {
+  await world.ctx.db.query(sql`delete from refresh_marks where kind = 'issue' and key > 10000`);
+  await world.ctx.db.query(sql`delete from pull_requests where number > 10000`);
+}
+
+test("whoever makes up pull requests and reads a list for each has upstream asked at a pace, and no faster", async () => {
+  const [own] = repositories;
+  if (!own) throw new Error("There is no repository");
+  await spend(8 * MINUTE);
+  await world.ctx.db.query(sql`delete from upkeep where task = 'hastened issue sides'`);
+  world.simulator.meter.reset();
+  const began = world.ctx.clock.now();
+  for (let turn = 0; turn < 30; turn++) {
+    await makeUp(own, 81_000 + turn);
+    await world.get(`/repos/${nameOf(own)}/issues?per_page=${turn + 4}`);
+    await pass(2_000);
+  }
+  const { [ALONE]: alone = 0, [SEARCH]: searches = 0 } = asked();
+  const passedMs = world.ctx.clock.now().getTime() - began.getTime();
+  await forgetMadeUp();
+  expect(alone + searches).toBeGreaterThan(0);
+  // Eight at once, and two a minute.
+  expect(alone + searches).toBeLessThanOrEqual(8 + Math.ceil(passedMs / 30_000));
+});
+
+test("a token of Tain's pays for what it hastens, and hastens no more than its share", async () => {
+  const [own] = repositories;
+  if (!own) throw new Error("There is no repository");
+  await spend(8 * MINUTE);
+  const token = await createApiToken(world.ctx, { userId: 1, canWrite: false, hourlyLimit: 1_000 });
+  const url = await world.openSibling({ UPSTREAM_READS_PER_CALLER: "2", REDIS_PREFIX: testRedis().prefix });
+  const hastened = () => world.ctx.db.count(sql`select from refresh_marks where 'read' = any(keys)`);
+  for (let turn = 0; turn < 4; turn++) {
+    await makeUp(own, 82_000 + turn);
+    const { headers } = await askAt(url, "GET", `/repos/${nameOf(own)}/issues?per_page=${turn + 4}`, { token });
+    expect(headers.get("x-tain-hint")).toContain(`${82_000 + turn}`);
+  }
+  const count = await hastened();
+  await forgetMadeUp();
+  expect(count).toBe(2);
 });
 
 test("many in repositories of several owners cost one search once the pace allows it, and are shown as upstream shows them", async () => {

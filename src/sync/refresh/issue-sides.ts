@@ -15,6 +15,8 @@ import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /** A pull request waits so long for its place in lists of issues, but only where many are opened and nobody reads them. */
 const ISSUE_SIDES: QuestionPace = { name: "issue sides", everyMs: 240_000 };
+/** The same where somebody reads them. A holder of a hook's secret could make up others for each read. */
+const HASTENED_SIDES: QuestionPace = { name: "hastened issue sides", everyMs: 30_000 };
 /** GitHub docs: a query has at most five operators, so at most six owners stand between them. */
 const OWNERS_A_SEARCH = 6;
 /** One that no search has found for so long is asked for by itself. */
@@ -50,8 +52,9 @@ export class IssueSides {
   ) {
     const answer = async (asked: readonly ResourceKey[]): Promise<SideAnswer[]> => {
       const lacking = await findLacking(ctx.db);
-      // Whoever reads a list that lacks one has paid for the question.
-      if (!lacking.some(({ mark }) => isReadFor(mark, ctx.clock.now()))) await takeMoment(ctx, ISSUE_SIDES);
+      // Whoever reads a list that lacks one has paid for a question, but not for those that follow an empty answer.
+      const isHastened = lacking.some(({ mark }) => isReadFor(mark, ctx.clock.now()));
+      await takeMoment(ctx, isHastened ? HASTENED_SIDES : ISSUE_SIDES);
       const now = ctx.clock.now().getTime();
       const young = lacking.filter(({ mark }) => now - mark.askedAt.getTime() < SEARCHED_MS);
       const [first] = young;
