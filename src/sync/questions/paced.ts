@@ -47,6 +47,17 @@ export async function takeMoment(
   throw new QuestionsPacedError(new Date(fullAt.getTime() - (BURST - 1) * everyMs));
 }
 
+/** Takes one moment, if there is one. */
+export async function mayTakeMoment(ctx: Pick<Context, "db" | "clock">, pace: QuestionPace): Promise<boolean> {
+  try {
+    await takeMoment(ctx, pace);
+    return true;
+  } catch (error) {
+    if (error instanceof QuestionsPacedError) return false;
+    throw error;
+  }
+}
+
 /**
  * Takes one moment for this mark alone. Where many marks wait for one pace, each comes again at its own time: all of them
  * at each moment would cost Postgres more than the moment saves.

@@ -34,13 +34,22 @@ const TOO_EARLY: ReadOutcome = { observed: joinObserved([]), outcome: "kept", is
 /**
  * Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved.
  * @param mayLag whether the replica that calls these absent may not have heard of them yet
+ * @param findRepository reads a repository whose resource is absent, after it was found to be
  */
 export async function readAnew(
   ctx: Context,
   wanted: ResourceKey,
   repository: MirroredRepository | null,
   path: string,
-  { priority, mayLag = async () => false }: { priority: Priority; mayLag?: (absent: Observed) => Promise<boolean> },
+  {
+    priority,
+    mayLag = async () => false,
+    findRepository = (id) => ctx.upstream.get(`/repositories/${id}`, { priority }),
+  }: {
+    priority: Priority;
+    mayLag?: (absent: Observed) => Promise<boolean>;
+    findRepository?: (id: number) => Promise<ReadAnswer>;
+  },
 ): Promise<ReadOutcome> {
   if (wanted.kind === "label" && repository) {
     const read = await readLabels(ctx, repository, wanted, path, priority);
@@ -68,7 +77,7 @@ export async function readAnew(
   if (isAbsent && (await mayLag(tombstonesOf(ctx, wanted)))) return TOO_EARLY;
   if (
     !repository ||
-    !(await isDeletion(ctx, wanted, repository, answer, priority)) ||
+    !(await isDeletion(ctx, wanted, answer, () => findRepository(repository.id))) ||
     (await isOtherSideShown(ctx, wanted, priority))
   )
     return { observed: joinObserved([]), outcome: "kept" };
@@ -109,9 +118,8 @@ async function readLabels(
 async function isDeletion(
   ctx: Context,
   wanted: ResourceKey,
-  repository: MirroredRepository,
   answer: Exclude<ReadAnswer, { kind: "ok" }>,
-  priority: Priority,
+  findRepository: () => Promise<ReadAnswer>,
 ): Promise<boolean> {
   switch (answer.kind) {
     case "unchanged":
@@ -121,7 +129,7 @@ async function isDeletion(
     case "missing": {
       if (answer.status === 410) return true;
       if (answer.status !== 404) return false;
-      const shown = await ctx.upstream.get(`/repositories/${repository.id}`, { priority });
+      const shown = await findRepository();
       if (shown.kind !== "ok") return false;
       return objectOf(shown.body).has_pull_requests !== false || !(await isOfPull(ctx, wanted));
     }

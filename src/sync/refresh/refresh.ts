@@ -21,6 +21,7 @@ import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { refreshId } from "../../queues/jobs.ts";
 import { enqueueCatchUp } from "../../queues/queues.ts";
 import { NotYetError, UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import type { ReadAnswer } from "../../upstream/protocol/upstream.ts";
 import { Batches } from "../../work/batches.ts";
 import { Gather } from "../../work/gather.ts";
 import { refreshChecks } from "../checks/refresh.ts";
@@ -34,7 +35,8 @@ import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
 import { type NodeQuestion, NodeQuestions } from "../questions/node-questions.ts";
 import { observeValues } from "../questions/node-values.ts";
-import { type QuestionPace, QuestionsPacedError, takeMoment } from "../questions/paced.ts";
+import { type QuestionPace, QuestionsPacedError, takeMomentAlone } from "../questions/paced.ts";
+import { isToldAlone, toldRows } from "../questions/told-rows.ts";
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
@@ -72,6 +74,8 @@ export class Refreshes {
   readonly #problems: Gather<MarkKey, Troubles>;
   readonly #nodes: NodeQuestions;
   readonly #sides: IssueSides;
+  /** Those whose resources upstream does not show. One question serves all that come meanwhile. */
+  readonly #repositories: Gather<number, Promise<ReadAnswer>>;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
@@ -84,6 +88,16 @@ export class Refreshes {
       prepared: () => this.#nodes.prepared(),
       store: (read) => this.#stores.add(read),
     });
+    this.#repositories = new Gather(
+      async (ids) => {
+        const asked = new Map<number, Promise<ReadAnswer>>();
+        const ask = (id: number) => ctx.upstream.get(`/repositories/${id}`, { priority: "refresh" });
+        const answers = ids.map((id) => asked.getOrInsertComputed(id, ask));
+        await Promise.allSettled(answers);
+        return answers;
+      },
+      { patienceMs: null },
+    );
     this.#problems = new Gather((keys) => findTroubles(ctx, keys));
   }
 
@@ -156,7 +170,7 @@ export class Refreshes {
     if (asked.side === "held" && mark) await settleMarks(ctx.db, [mark]);
     if (asked.side === "held" || side === "found") return "merged";
     if (side === "later") return await this.#putOff(mark, afterLag(ctx.clock.now()));
-    if (asked.side === "lost") await takeMoment(ctx, LOST_ROWS);
+    if (asked.side === "lost") await takeMomentAlone(ctx, LOST_ROWS, wanted);
     const repository = wanted.kind === "repository" ? null : known;
     const startedAt = ctx.clock.now();
     const answer = question ? await this.#nodes.ask(question) : "unclear";
@@ -174,8 +188,12 @@ export class Refreshes {
         return "merged";
       }
     }
+    if (await isToldAlone(ctx.db, wanted)) await takeMomentAlone(ctx, toldRows(repositoryId), wanted);
     const mayLag = (absent: Observed) => wasSeenLately(ctx, absent, startedAt);
-    const read = await readAnew(ctx, wanted, repository, path, { priority: "refresh", mayLag });
+    const read = await readAnew(ctx, wanted, repository, path, {
+      ...{ priority: "refresh", mayLag },
+      findRepository: async (id) => await this.#repositories.ask(id),
+    });
     const { observed, outcome, movedTo, missing } = read;
     if (read.isDoubtful) return await this.#waitForMirror(mark);
     if (movedTo) await ctx.db.transaction((tx) => storeTransfer(tx, { repositoryId, number: wanted.key }, movedTo));

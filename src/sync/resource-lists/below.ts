@@ -7,7 +7,8 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "../marks/marks.ts";
-import { takeMomentAlone } from "../questions/paced.ts";
+import { mayTakeMoment, takeMomentAlone } from "../questions/paced.ts";
+import { toldRows } from "../questions/told-rows.ts";
 import { fetchAndStorePage, PER_PAGE, RepositoryUnavailableError } from "../reads/pages.ts";
 import { ASKED_LISTS, BELOW, isBelowWhole, type KindBelow } from "./listed.ts";
 
@@ -16,7 +17,7 @@ const LISTS_AT_ONCE = 20;
 
 /**
  * Reads the lists under the newest resources where they are not all here. "more": others are still to be read;
- * "unread": upstream has not shown all of what it told.
+ * "unread": upstream has not shown all of what it told, or is asked later about what deliveries alone have shown.
  */
 export async function refreshBelow(
   ctx: Context,
@@ -24,7 +25,10 @@ export async function refreshBelow(
   below: KindBelow,
 ): Promise<"done" | "more" | "unread"> {
   const due = await findDue(ctx, repository.id, below);
-  for (const id of due.slice(0, LISTS_AT_ONCE)) {
+  let isPaced = false;
+  for (const { id, isTold } of due.slice(0, LISTS_AT_ONCE)) {
+    isPaced ||= isTold && !(await mayTakeMoment(ctx, toldRows(repository.id)));
+    if (isPaced && isTold) continue;
     try {
       await fetchAndStoreBelow(ctx, repository, below, id);
     } catch (error) {
@@ -33,7 +37,7 @@ export async function refreshBelow(
       await askAbout(ctx, { kind: below.parentKind, repositoryId: repository.id, key: id });
     }
   }
-  if (due.length > LISTS_AT_ONCE) return "more";
+  if (due.length > LISTS_AT_ONCE && !isPaced) return "more";
   return (await findDue(ctx, repository.id, below)).length === 0 ? "done" : "unread";
 }
 
@@ -111,16 +115,20 @@ export async function findLapsed(
   return rows.map(({ id }) => id);
 }
 
-async function findDue({ db }: Pick<Context, "db">, repositoryId: number, below: KindBelow): Promise<number[]> {
+/** The resources whose lists are to be read; those that deliveries alone have shown come last. */
+async function findDue(
+  { db }: Pick<Context, "db">,
+  repositoryId: number,
+  below: KindBelow,
+): Promise<{ id: number; isTold: boolean }[]> {
   const { table, most, askedAs } = below.list;
-  const rows = await db.query<{ id: number }>(sql`
-    select p.id::float8 as id
+  return await db.query<{ id: number; isTold: boolean }>(sql`
+    select p.id::float8 as id, not p.seen_by_read as "isTold"
       from (select * from ${below.parents} p where p.repository_id = ${repositoryId} and p.deleted_at is null
         order by p.created_at desc, p.id desc limit ${most}) p
       ${askedAs === undefined ? sql`left` : sql`inner`} join ${table} l
         on l.repository_id = p.repository_id and l.parent_id = p.id
-      where not coalesce(${isBelowWhole(below)}, false) order by p.created_at desc, p.id desc`);
-  return rows.map(({ id }) => id);
+      where not coalesce(${isBelowWhole(below)}, false) order by not p.seen_by_read, p.created_at desc, p.id desc`);
 }
 
 /** Reads a list to its end. Upstream takes no row of it back alone. */

@@ -10,7 +10,8 @@ import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../marks/marks.ts";
-import { takeMoment } from "../questions/paced.ts";
+import { mayTakeMoment, takeMoment } from "../questions/paced.ts";
+import { toldRows } from "../questions/told-rows.ts";
 import { fetchAndStorePage, PAGE_SIZE, type StoredPage } from "../reads/pages.ts";
 import { refreshBelow } from "./below.ts";
 import { ASKED_LISTS, belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
@@ -52,7 +53,9 @@ async function refreshList(
       ${isWalkDue(listed, now)} as "toItsEnd" from ${row}`);
   if (before?.isAsked && !before.isDue) await takeMoment(ctx, ASKED_LISTS);
   if (before?.isAsked) await fetchAndStoreList(ctx, repository, listed, before);
-  if (before?.isAsked || !before?.isWhole) await listed.further?.read(ctx, repository);
+  const { further } = listed;
+  if (further && (before?.isAsked || (!before?.isWhole && (await mayTakeMoment(ctx, toldRows(repository.id))))))
+    await further.read(ctx, repository);
   return (await ctx.db.count(sql`select from ${row} and ${isWhole}`)) > 0;
 }
 
