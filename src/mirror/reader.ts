@@ -5,8 +5,10 @@ import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
 import type { LeftOut } from "./render/left-out.ts";
 import { SharedRows } from "./render/shared-rows.ts";
-import type { RepositoryVersionsReader } from "./unchanged/unchanged.ts";
+import { Kept, type RepositoryVersionsReader } from "./unchanged/unchanged.ts";
 
+/** Enough for some 3,000 lists. */
+const MAX_TOTALS_BYTES = 2 * 1024 * 1024;
 /** Enough for the shown rows of some 20,000 people. */
 const MAX_SHARED_BYTES = 56 * 1024 * 1024;
 
@@ -17,6 +19,8 @@ export interface MirrorReader extends AsyncDisposable {
   issues: IssueLookups;
   shared: SharedRows;
   leftOut: LeftOut;
+  /** How many rows a list of a repository has. */
+  totals: Kept<{ total: number }>;
   /** Bounds how long slow answers, together, hold the event loop. */
   pace: Pace;
 }
@@ -47,6 +51,7 @@ export function openMirrorReader({
     issues: new IssueLookups(reads),
     shared: new SharedRows(db.readingFrom(replicas), { maxBytes: MAX_SHARED_BYTES, leftOut }),
     leftOut,
+    totals: new Kept({ maxBytes: MAX_TOTALS_BYTES, bytesOf: () => 16 }),
     pace: new Pace(),
     [Symbol.asyncDispose]: () => repositoryVersions[Symbol.asyncDispose](),
   };

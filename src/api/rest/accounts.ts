@@ -227,7 +227,7 @@ async function repositoriesPage(
   order: ReturnType<typeof repositoryOrder>,
 ): Promise<Answer> {
   const { rows, total } = await findOwnedRepositories(
-    call.ctx.db,
+    pageDb(call),
     account.id,
     { only, access: call.access },
     { ...order, ...askedPage(call.query) },

@@ -17,12 +17,11 @@ import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
 import { showOne } from "../call/view.ts";
 import { notFound, notHeld, unread } from "../dialect/fault.ts";
 import { choice } from "../dialect/protocol.ts";
-import { askedPage, countedPage, numberParam } from "./page.ts";
+import { boundedPage, countedPage, numberParam, pageDb } from "./page.ts";
 
 export async function listWorkflows(call: RepositoryCall): Promise<Answer> {
-  const { ctx, repository, query } = call;
   await requireList(call, "workflow_lists");
-  const { rows, total } = await findWorkflows(ctx.db, repository.id, askedPage(query));
+  const { rows, total } = await findWorkflows(pageDb(call), call.repository.id, boundedPage(call, "workflows"));
   return await countedPage(call, "workflows", rows, total);
 }
 
@@ -51,17 +50,15 @@ export async function listRunsOfWorkflow(call: RepositoryCall): Promise<Answer> 
 const MOST_FOUND = 1_000;
 
 async function showRuns(call: RepositoryCall, of: Pick<WorkflowRunFilter, "workflowId">): Promise<Answer> {
-  const { ctx, repository, query } = call;
   const filter = filterOf(call);
-  const isNarrowed = Object.keys(filter).length > 0;
-  const { offset, limit } = askedPage(query);
-  const left = isNarrowed ? Math.max(0, MOST_FOUND - offset) : limit;
-  const found = await findWorkflowRuns(ctx.db, repository.id, {
+  const isFiltered = Object.keys(filter).length > 0;
+  const page = boundedPage(call, isFiltered ? null : `runs of ${of.workflowId ?? "all workflows"}`);
+  const found = await findWorkflowRuns(pageDb(call, { isFiltered }), call.repository.id, {
     filter: { ...filter, ...of },
-    offset,
-    limit: Math.min(limit, left),
+    ...page,
+    ...(isFiltered && { most: MOST_FOUND, limit: Math.min(page.limit, Math.max(0, MOST_FOUND - page.offset)) }),
   });
-  const total = isNarrowed ? Math.min(found.total, MOST_FOUND) : found.total;
+  const { total } = found;
   const rows = found.rows.map((row) => asAsked(call, row));
   return await countedPage(call, "workflow_runs", rows, total);
 }
@@ -105,12 +102,11 @@ export async function getWorkflowRun(call: RepositoryCall): Promise<Answer> {
 }
 
 export async function listJobs(call: RepositoryCall): Promise<Answer> {
-  const { ctx, query } = call;
   await requireList(call, "workflow_run_lists");
   const { place } = await requireRun(call);
   await requireJobs(call, place);
-  const filter = choice(query, "filter", ["latest", "all"]);
-  const { rows, total } = await findJobs(ctx.db, place, { filter, ...askedPage(query) });
+  const filter = choice(call.query, "filter", ["latest", "all"]);
+  const { rows, total } = await findJobs(pageDb(call), place, { filter, ...boundedPage(call, null) });
   return await countedPage(call, "jobs", rows, total);
 }
 

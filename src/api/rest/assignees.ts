@@ -2,11 +2,11 @@ import { type Fields, parseStored } from "../../json.ts";
 import { findAssignees } from "../../mirror/read/users.ts";
 import type { Answer, RepositoryCall } from "../call/call.ts";
 import { notFound } from "../dialect/fault.ts";
-import { askedPage, numberedPage } from "./page.ts";
+import { askedPage, numberedPage, pageDb } from "./page.ts";
 
 /** People who can be assigned, as far as the mirror knows. */
 export async function listAssignees(call: RepositoryCall): Promise<Answer> {
-  const { rows, total } = await findAssignees(call.ctx.db, call.repository.id, askedPage(call.query));
+  const { rows, total } = await findAssignees(pageDb(call), call.repository.id, askedPage(call.query));
   const documents = rows.map(({ document }) => ({ repositoryId: 0, document: embedded(document) }));
   return numberedPage(call, documents, total);
 }

@@ -13,7 +13,7 @@ import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, moment, sentDirection } from "../dialect/protocol.ts";
 import { requireIssue } from "./issues.ts";
-import { askedPage, numberedPage, numberParam } from "./page.ts";
+import { askedPage, numberedPage, numberParam, pageDb } from "./page.ts";
 import { requirePull } from "./pulls.ts";
 
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
@@ -90,7 +90,13 @@ async function commentsPage(
   list: Omit<CommentList, "limit" | "offset">,
 ): Promise<Answer> {
   const { id } = call.repository;
-  const { rows, total } = await findComments(call.ctx.db, kind, id, { ...list, ...askedPage(call.query) });
+  const { parent, under, since, sort } = list;
+  // A page of those that have changed since is found in the order of changes alone.
+  const isFiltered = parent === undefined && (under !== undefined || (since != null && sort === "created"));
+  const { rows, total } = await findComments(pageDb(call, { isFiltered }), kind, id, {
+    ...list,
+    ...askedPage(call.query),
+  });
   const documents = rows.map(({ document, body }) => ({ repositoryId: id, document, body }));
   return numberedPage(call, documents, total);
 }

@@ -11,12 +11,12 @@ import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
 import { showOne } from "../call/view.ts";
 import { notFound, unread } from "../dialect/fault.ts";
-import { askedPage, numberedPage, numberParam } from "./page.ts";
+import { boundedPage, numberedPage, numberParam, pageDb } from "./page.ts";
 
 const FILTERS = ["sha", "ref", "task", "environment"] as const;
 
 export async function listDeployments(call: RepositoryCall): Promise<Answer> {
-  const { ctx, repository, query } = call;
+  const { repository, query } = call;
   await requireList(call);
   // GitHub docs: "none" stands for no filter.
   const given = FILTERS.flatMap((name) => {
@@ -24,7 +24,9 @@ export async function listDeployments(call: RepositoryCall): Promise<Answer> {
     return value === null || value === "" || value === "none" ? [] : [[name, value] as const];
   });
   const filter: DeploymentFilter = Object.fromEntries(given);
-  const { rows, total } = await findDeployments(ctx.db, repository.id, { filter, ...askedPage(query) });
+  const isFiltered = given.length > 0;
+  const page = boundedPage(call, isFiltered ? null : "deployments");
+  const { rows, total } = await findDeployments(pageDb(call, { isFiltered }), repository.id, { filter, ...page });
   return await numberedPage(call, rows, total);
 }
 
@@ -34,9 +36,8 @@ export async function getDeployment(call: RepositoryCall): Promise<Answer> {
 }
 
 export async function listDeploymentStatuses(call: RepositoryCall): Promise<Answer> {
-  const { ctx, query } = call;
   const { place } = await requireStatuses(call);
-  const { rows, total } = await findDeploymentStatuses(ctx.db, place, askedPage(query));
+  const { rows, total } = await findDeploymentStatuses(pageDb(call), place, boundedPage(call, null));
   return await numberedPage(call, rows, total);
 }
 

@@ -16,7 +16,7 @@ import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { notFound, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { requireIssue } from "./issues.ts";
-import { askedPage, numberParam } from "./page.ts";
+import { askedPage, boundedPage, numberParam, pageDb } from "./page.ts";
 
 /** What happened in the repository, the newest first, each event with its issue. */
 export async function listRepositoryEvents(call: RepositoryCall): Promise<Answer> {
@@ -72,8 +72,10 @@ async function eventsPage(
   call: RepositoryCall,
   list: { number?: number; under?: "issues" | "pulls" },
 ): Promise<Answer> {
-  const { page, limit, offset } = askedPage(call.query);
-  const { rows, total } = await findIssueEvents(call.ctx.db, call.repository.id, { ...list, offset, limit });
+  const { page, limit } = askedPage(call.query);
+  const db = pageDb(call, { isFiltered: list.under !== undefined });
+  const bounds = boundedPage(call, Object.keys(list).length > 0 ? null : "issue events");
+  const { rows, total } = await findIssueEvents(db, call.repository.id, { ...list, ...bounds });
   const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(total / limit) });
   const texts = await showEvents(call, rows, { withIssue: list.number === undefined });
   return ok(`[${texts.join(",")}]`, { link });

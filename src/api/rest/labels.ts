@@ -4,11 +4,11 @@ import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
 import { showOne } from "../call/view.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, sentDirection } from "../dialect/protocol.ts";
-import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
+import { askedPage, numberedPage, pageDb, smallNumberParam } from "./page.ts";
 
 export async function listLabels(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
-  const { rows, total } = await findLabels(call.ctx.db, id, askedPage(call.query));
+  const { rows, total } = await findLabels(pageDb(call), id, askedPage(call.query));
   const documents = rows.map(({ document }) => ({ repositoryId: id, document }));
   return numberedPage(call, documents, total);
 }
@@ -17,7 +17,7 @@ export async function listLabels(call: RepositoryCall): Promise<Answer> {
 export async function listMilestoneLabels(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const milestone = await requireMilestone(call);
-  const { rows, total } = await findLabels(call.ctx.db, id, { ...askedPage(call.query), milestoneId: milestone.id });
+  const { rows, total } = await findLabels(pageDb(call), id, { ...askedPage(call.query), milestoneId: milestone.id });
   const documents = rows.map(({ document }) => ({ repositoryId: id, document }));
   return numberedPage(call, documents, total);
 }
@@ -31,7 +31,7 @@ export async function getLabel(call: RepositoryCall): Promise<Answer> {
 
 export async function listMilestones(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
-  const { rows, total } = await findMilestones(call.ctx.db, id, {
+  const { rows, total } = await findMilestones(pageDb(call), id, {
     state: choice(call.query, "state", ["open", "closed", "all"]),
     sort: choice(call.query, "sort", ["due_on", "completeness"]),
     direction: sentDirection(call.query, "asc") ?? "asc",

@@ -1,9 +1,12 @@
+import type { Database } from "../../../db/database.ts";
+import type { CountedBounds } from "../../mirror/read/numbered-pages.ts";
 import type { RepositoryDocument } from "../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
-import { type Answer, type Call, ok } from "../call/call.ts";
+import { type Answer, type Call, ok, type RepositoryCall } from "../call/call.ts";
 import { showAll, showList } from "../call/view.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import { joined } from "../dialect/elements.ts";
+import { ApiFault } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { pageNumber, pageSize } from "../dialect/protocol.ts";
 
@@ -11,6 +14,43 @@ import { pageNumber, pageSize } from "../dialect/protocol.ts";
 export function askedPage(query: URLSearchParams): { page: number; limit: number; offset: number } {
   const [page, limit] = [pageNumber(query), pageSize(query)];
   return { page, limit, offset: (page - 1) * limit };
+}
+
+/** From this row on, Postgres takes as long to pass over the rows before a page as for a search. */
+const DEEP_ROW = 10_000;
+/** The last row that pages of a bounded list reach. How far the service's own reach is not known. */
+const DEEPEST_ROW = 100_000;
+
+/** Where a page is read. A filter that no index serves and a deep page take the place of a search. */
+export function pageDb({ ctx, searchDb, query }: Call, { isFiltered = false } = {}): Database {
+  return isFiltered || askedPage(query).offset >= DEEP_ROW ? searchDb : ctx.db;
+}
+
+/**
+ * A page of a list that grows without an end, such as runs. The length of a list that is not filtered is kept while the
+ * repository is unchanged; `name` tells it from the repository's other lists.
+ * @throws ApiFault 422 for a page that lies too deep, in the words of the service's lists of events
+ */
+export function boundedPage(call: RepositoryCall, name: string | null): CountedBounds {
+  const { page, limit, offset } = askedPage(call.query);
+  if (page > 1 && offset >= DEEPEST_ROW)
+    throw new ApiFault(422, "In order to keep the API fast for everyone, pagination is limited for this resource.");
+  return { limit, offset, ...(name !== null && { counted: (count) => keptTotal(call, name, count) }) };
+}
+
+async function keptTotal(
+  { ctx, repository: { id }, reading }: RepositoryCall,
+  name: string,
+  count: () => Promise<number>,
+): Promise<number> {
+  const { totals } = ctx.mirror;
+  const key = `${id} ${name}`;
+  const known = await totals.get(key, reading);
+  if (known) return known.total;
+  const before = reading.soFar();
+  const total = await count();
+  totals.keep(key, () => ({ total }), { shown: [id], before });
+  return total;
 }
 
 /** A page of a list whose pages are found by number. */

@@ -5,18 +5,21 @@ import { showFields, showOne } from "../call/view.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, sentChoice, sentDirection } from "../dialect/protocol.ts";
 import { shownToMirror } from "../forward/mirror-reads.ts";
-import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
+import { askedPage, numberedPage, pageDb, smallNumberParam } from "./page.ts";
 
 export async function listPulls(call: RepositoryCall): Promise<Answer> {
-  const { query, ctx, repository } = call;
+  const { query, repository } = call;
+  const state = choice(query, "state", ["open", "closed", "all"]);
   const sort = sentChoice(query, "sort", ["created", "updated", "popularity", "long-running"], "created");
   const head = query.get("head");
+  const base = query.get("base") || undefined;
   const { rows, total } = await findPulls(
-    ctx.db,
+    // Few are open, and an index has these. None has them in the order of their comments.
+    pageDb(call, { isFiltered: sort === "popularity" || (state !== "open" && (base !== undefined || head !== null)) }),
     repository.id,
     {
-      state: choice(query, "state", ["open", "closed", "all"]),
-      base: query.get("base") || undefined,
+      state,
+      base,
       // The service does not filter by a head that names no user.
       head: head?.includes(":") ? head : undefined,
     },

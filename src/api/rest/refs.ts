@@ -4,7 +4,7 @@ import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
 import { showList, showOne } from "../call/view.ts";
 import { ApiFault, notFound, notHeld, unread } from "../dialect/fault.ts";
 import { prefers } from "../dialect/preferences.ts";
-import { askedPage, numberedPage } from "./page.ts";
+import { askedPage, numberedPage, pageDb } from "./page.ts";
 
 export async function listBranches(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
@@ -12,7 +12,7 @@ export async function listBranches(call: RepositoryCall): Promise<Answer> {
   const asked = query.get("protected")?.toLowerCase();
   // The service was seen to take all words for true but these.
   const isProtected = asked ? asked !== "false" && asked !== "0" : null;
-  const { rows, total } = await findBranches(ctx.db, repository.id, { isProtected, ...askedPage(query) });
+  const { rows, total } = await findBranches(pageDb(call), repository.id, { isProtected, ...askedPage(query) });
   return await numberedPage(call, rows, total);
 }
 
@@ -31,7 +31,7 @@ export async function getBranch({ ctx, repository, params }: RepositoryCall): Pr
 export async function listTags(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
   if (!(await areRefsHeld(ctx.db, repository.id, "tags"))) throw unread();
-  const { rows, total } = await findTags(ctx.db, repository.id, askedPage(query));
+  const { rows, total } = await findTags(pageDb(call), repository.id, askedPage(query));
   return await numberedPage(call, rows, total);
 }
 

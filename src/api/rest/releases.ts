@@ -4,12 +4,12 @@ import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
 import { showOne } from "../call/view.ts";
 import { seesDrafts } from "../callers/permissions.ts";
 import { notFound, notHeld, unread } from "../dialect/fault.ts";
-import { askedPage, numberedPage, numberParam } from "./page.ts";
+import { boundedPage, numberedPage, numberParam, pageDb } from "./page.ts";
 
 export async function listReleases(call: RepositoryCall): Promise<Answer> {
-  const { ctx, repository, query } = call;
   const withDrafts = showsDrafts(call, await requireHeld(call));
-  const { rows, total } = await findReleases(ctx.db, repository.id, { withDrafts, ...askedPage(query) });
+  const page = boundedPage(call, withDrafts ? "releases and drafts" : "releases");
+  const { rows, total } = await findReleases(pageDb(call), call.repository.id, { withDrafts, ...page });
   return await numberedPage(call, rows, total);
 }
 

@@ -8,7 +8,7 @@ import { learnPublicRights, requireUser } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, moment } from "../dialect/protocol.ts";
 import { fetchAndStoreWhole, repositoryOrder, showToAll } from "./accounts.ts";
-import { askedPage, repositoryPage } from "./page.ts";
+import { askedPage, pageDb, repositoryPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
   const { by, userId } = requireUser(call);
@@ -47,7 +47,7 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
     type === "public" || type === "private" ? type : choice(query, "visibility", ["all", "public", "private"]);
   const page = askedPage(query);
   const { rows, total } = await findUserRepositories(
-    call.ctx.db,
+    pageDb(call),
     userId,
     call.access,
     {

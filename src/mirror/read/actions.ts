@@ -2,7 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { workflowJob } from "../../kinds/workflow-job/kind.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import { findNumberedPage, type PageBounds } from "./numbered-pages.ts";
+import { type CountedBounds, findNumberedPage, type PageBounds } from "./numbered-pages.ts";
 
 /** Whether the repository's list of workflows, or of their runs, is here. */
 export async function isActionsListHeld(
@@ -21,7 +21,7 @@ interface FoundPage {
 }
 
 /** A page of the workflows, in the order in which they were made, and how many there are. */
-export async function findWorkflows(db: Database, repositoryId: number, page: PageBounds): Promise<FoundPage> {
+export async function findWorkflows(db: Database, repositoryId: number, page: CountedBounds): Promise<FoundPage> {
   const matching = sql`from workflows t where t.repository_id = ${repositoryId} and t.deleted_at is null`;
   return await findNumberedPage(db, repositoryId, { matching, order: sql`t.id`, ...page });
 }
@@ -58,7 +58,7 @@ export interface WorkflowRunFilter {
 export async function findWorkflowRuns(
   db: Database,
   repositoryId: number,
-  { filter, ...page }: PageBounds & { filter: WorkflowRunFilter },
+  { filter, ...page }: CountedBounds & { filter: WorkflowRunFilter },
 ): Promise<FoundPage> {
   const { workflowId, actor, branch, event, status, created, headSha, checkSuiteId } = filter;
   const when = (value: unknown, condition: SQL) => (value === undefined || value === null ? [] : [condition]);

@@ -2,7 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { deploymentStatus } from "../../kinds/deployment-status/kind.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import { findNumberedPage } from "./numbered-pages.ts";
+import { type CountedBounds, findNumberedPage, type PageBounds } from "./numbered-pages.ts";
 import type { PageSource } from "./pages.ts";
 
 /** Of these repositories, those whose list of deployments is here. */
@@ -21,19 +21,14 @@ export type DeploymentFilter = Partial<Record<"sha" | "ref" | "task" | "environm
 export async function findDeployments(
   db: Database,
   repositoryId: number,
-  { filter, offset, limit }: { filter: DeploymentFilter; offset: number; limit: number },
+  { filter, ...page }: CountedBounds & { filter: DeploymentFilter },
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const wanted = Object.entries(filter).map(([column, value]) => sql`${sql.identifier(`t.${column}`)} = ${value}`);
   const matching = sql`from deployments t where ${sql.and([
     sql`t.repository_id = ${repositoryId} and t.deleted_at is null`,
     ...wanted,
   ])}`;
-  return await findNumberedPage(db, repositoryId, {
-    matching,
-    order: sql`t.created_at desc, t.id desc`,
-    offset,
-    limit,
-  });
+  return await findNumberedPage(db, repositoryId, { matching, order: sql`t.created_at desc, t.id desc`, ...page });
 }
 
 /** These deployments. Null: there is no such one. */
@@ -89,7 +84,7 @@ export async function findWithStatuses(
 export async function findDeploymentStatuses(
   db: Database,
   { repositoryId, deploymentId }: { repositoryId: number; deploymentId: number },
-  page: { offset: number; limit: number },
+  page: PageBounds,
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from deployment_statuses t where t.repository_id = ${repositoryId}
     and t.deployment_id = ${deploymentId} and t.deleted_at is null`;

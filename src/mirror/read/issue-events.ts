@@ -3,7 +3,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
 import type { IssuePlace } from "../store/transfers.ts";
-import type { PageBounds } from "./numbered-pages.ts";
+import { type CountedBounds, findNumberedPage } from "./numbered-pages.ts";
 import { type PageSource, TIMESTAMP } from "./pages.ts";
 
 /** How a list of events is held. */
@@ -66,7 +66,7 @@ export interface EventList {
 export async function findIssueEvents(
   db: Database,
   repositoryId: number,
-  { number, under, offset, limit }: EventList & PageBounds,
+  { number, under, ...page }: EventList & CountedBounds,
 ): Promise<{ rows: FoundEvent[]; total: number }> {
   const isOfIssue = number === undefined ? sql`true` : sql`t.issue_number = ${number}`;
   const isUnder = under === undefined ? sql`true` : sql`i.is_pull_request = ${under === "pulls"}`;
@@ -74,13 +74,8 @@ export async function findIssueEvents(
     join issues i on i.repository_id = t.repository_id and i.number = t.issue_number and i.id is not null
     where t.repository_id = ${repositoryId} and t.deleted_at is null and ${isOfIssue} and ${isUnder}`;
   const order = number === undefined ? sql`t.id desc` : sql`t.id`;
-  const [[counted], rows] = await Promise.all([
-    db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`),
-    db.prepared<{ document: string; number: number }>(sql`
-      select t.document::text as document, t.issue_number as number ${matching}
-        order by ${order} limit ${limit} offset ${offset}`),
-  ]);
-  return { rows: rows.map((row) => ({ repositoryId, ...row })), total: counted?.total ?? 0 };
+  const more = sql`, t.issue_number as number`;
+  return await findNumberedPage<{ number: number }>(db, repositoryId, { matching, order, more, ...page });
 }
 
 export async function findIssueEvent(

@@ -2,7 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
-import { findNumberedPage } from "./numbered-pages.ts";
+import { type CountedBounds, findNumberedPage } from "./numbered-pages.ts";
 import type { PageSource } from "./pages.ts";
 
 /** The releases of a repository whose list is complete here. */
@@ -50,16 +50,11 @@ export async function findHeldReleases(
 export async function findReleases(
   db: Database,
   repositoryId: number,
-  { withDrafts, offset, limit }: { withDrafts: boolean; offset: number; limit: number },
+  { withDrafts, ...page }: CountedBounds & { withDrafts: boolean },
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
     and (${withDrafts}::boolean or not t.draft)`;
-  return await findNumberedPage(db, repositoryId, {
-    matching,
-    order: sql`t.created_at desc, t.id desc`,
-    offset,
-    limit,
-  });
+  return await findNumberedPage(db, repositoryId, { matching, order: sql`t.created_at desc, t.id desc`, ...page });
 }
 
 export type FoundRelease = StoredDocument & { isDraft: boolean };
