@@ -53,7 +53,7 @@ async function applyAtOnce(client: pg.Client, migration: ReadMigration): Promise
  */
 async function applyStepwise(client: pg.Client, migration: ReadMigration): Promise<void> {
   for (const statement of stepsOf(migration.statements)) {
-    const [, index] = /^create index concurrently if not exists (\w+)/.exec(statement) ?? [];
+    const [, index] = /^create (?:unique )?index concurrently if not exists (\w+)/.exec(statement) ?? [];
     // An interrupted build leaves an invalid index under this name.
     if (index !== undefined && (await isBroken(client, index))) await client.query(`drop index concurrently ${index}`);
     await client.query(statement);

@@ -61,7 +61,7 @@ grant update (outcome, object) on audit_log to tain_worker;
 -- For an operator it makes tokens and revokes them. It cannot read one, nor give one more rights.
 grant insert on api_tokens to tain_worker;
 grant select (id, user_id, can_write, permissions, created_at, last_used_at, repository_ids, owner_ids, hourly_limit, expires_at,
-  revoked_at) on api_tokens to tain_worker;
+  revoked_at, name) on api_tokens to tain_worker;
 grant update (revoked_at) on api_tokens to tain_worker;
 
 -- Not granted: api_tokens.hash and forwarded_answers. No worker serves callers.

@@ -1,5 +1,16 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, index, integer, json, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from "drizzle-orm/pg-core";
 import { bytea, int8, timestamptz } from "./columns.ts";
 import type { TokenOf, WriteOutcome } from "./states.ts";
 
@@ -19,8 +30,11 @@ export const apiTokens = pgTable(
     expiresAt: timestamptz("expires_at"),
     permissions: text().array(),
     id: text(),
+    name: text(),
   },
-  (_table) => [
+  (table) => [
+    uniqueIndex("api_tokens_names").on(table.name).where(sql`revoked_at is null`),
+    check("api_tokens_name_check", sql`(name ~ '^[a-z0-9][a-z0-9-]{0,38}$'::text)`),
     check(
       "api_tokens_permissions_check",
       sql`(permissions <@ ARRAY['issues:read'::text, 'issues:write'::text, 'pull_requests:read'::text, 'pull_requests:write'::text, 'checks:read'::text, 'statuses:read'::text, 'contents:read'::text, 'deployments:read'::text, 'actions:read'::text, 'hooks:write'::text])`,

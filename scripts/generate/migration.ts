@@ -53,7 +53,7 @@ export function migrationFiles(
   });
   const made = statements.flatMap((statement) => /^CREATE TABLE "(\w+)"/.exec(statement)?.[1] ?? []);
   const indexes = statements.filter((statement) => {
-    const [, table] = /^CREATE INDEX "\w+" ON "(\w+)"/.exec(statement) ?? [];
+    const [, table] = /^CREATE (?:UNIQUE )?INDEX "\w+" ON "(\w+)"/.exec(statement) ?? [];
     return table !== undefined && !made.includes(table);
   });
   const others = statements.filter((statement) => !indexes.includes(statement));
@@ -61,14 +61,15 @@ export function migrationFiles(
   if (others.length > 0 || indexes.length === 0)
     files.push(file(version, "", `${head}${others.map((statement) => `${statement.trim()}\n`).join("")}`));
   if (indexes.length > 0) {
-    const steps = indexes.map((one) => `${one.replace(/^CREATE INDEX "(\w+)"/, STEPWISE).trim()}\n`);
+    // As db/apply.ts reads it, so that an interrupted build is done again.
+    const steps = indexes.map(
+      (one) =>
+        `${one.replace(/^CREATE( UNIQUE)? INDEX "(\w+)"/, (_, unique = "", name) => `create${unique.toLowerCase()} index concurrently if not exists ${name}`).trim()}\n`,
+    );
     files.push(file(version + files.length, "_indexes", `${head}-- One statement at a time.\n${steps.join("")}`));
   }
   return files;
 }
-
-/** As db/apply.ts reads it, so that an interrupted build is done again. */
-const STEPWISE = "create index concurrently if not exists $1";
 
 /** One line for each part of the schema, so that a change is seen in a diff. */
 function snapshotText({ ddl, ...rest }: Snapshot): string {

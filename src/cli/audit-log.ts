@@ -11,7 +11,7 @@ export const auditLog: Command = {
     since: { takes: "TIME", about: "only what was within this time, such as 1h" },
     actor: {
       takes: "WHO",
-      about: "only one actor's: a kind, a user, a login, a token's id or fingerprint, or an address",
+      about: "only one actor's: a kind, a user, a login, a token's name, id or fingerprint, or an address",
     },
     action: { takes: "ACTION", about: "only such acts: hook, hook.create, command, command.token, session, refusal" },
     limit: LIMIT,
@@ -47,10 +47,14 @@ function entriesTable(entries: readonly ListedAct[], { clock }: Pick<Context, "c
   const now = clock.now().getTime();
   const rows = entries.map((entry) => [
     `${spanOf(now - (entry.lastAt ?? entry.at).getTime())} ago`,
-    plain([entry.actorKind, entry.login ?? entry.actor].filter(Boolean).join(" ")),
+    plain(
+      [entry.actorKind, entry.login ?? entry.actor, entry.actorName && `(${entry.actorName})`]
+        .filter(Boolean)
+        .join(" "),
+    ),
     entry.address ?? "",
     entry.action,
-    plain([entry.object, ...entry.arguments].filter(Boolean).join(" ")),
+    plain([entry.object, entry.objectName && `(${entry.objectName})`, ...entry.arguments].filter(Boolean).join(" ")),
     `${styled(entry.outcome === "done" ? "green" : "red", entry.outcome)}${entry.times > 1 ? `, ${entry.times} times` : ""}`,
   ]);
   return tableLines(["WHEN", "WHO", "FROM", "ACTION", "OBJECT", "OUTCOME"], rows);

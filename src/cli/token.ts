@@ -1,5 +1,5 @@
 import { sql } from "../../db/sql.ts";
-import { beginsAsOurs } from "../api/callers/our-tokens.ts";
+import { beginsAsOurs, isTokenName } from "../api/callers/our-tokens.ts";
 import { PERMISSIONS, type Permission } from "../api/callers/permissions.ts";
 import {
   apiTokenId,
@@ -7,6 +7,7 @@ import {
   type ListedToken,
   listApiTokens,
   revokeApiTokens,
+  TokenNameTakenError,
   type TokenScope,
 } from "../api/callers/tokens.ts";
 import { duration } from "../config/values.ts";
@@ -20,10 +21,13 @@ import { openInstance } from "./terminal/open-instance.ts";
 import { counted, type Output, spanOf, styled, tableLines } from "./terminal/output.ts";
 import { findMatches, readPatterns } from "./terminal/patterns.ts";
 
+const ID = /^[0-9a-f]{12}$/i;
+
 const create: Action = {
   name: "token create",
   summary: "make a token, and print it once",
   values: {
+    name: { takes: "NAME", about: "what lists and records call it, such as ci-bot: a-z, 0-9 and hyphens, 39 at most" },
     login: { takes: "LOGIN", about: "the user that it answers as (default: upstream's user of UPSTREAM_TOKEN)" },
     repos: {
       takes: "NAMES",
@@ -63,11 +67,11 @@ const list: Action = {
 const revoke: Action = {
   name: "token revoke",
   summary: "refuse tokens from now on",
-  takes: "ID…",
-  flags: { all: "all of them, in place of ids" },
+  takes: "NAME|ID…",
+  flags: { all: "all of them, in place of names" },
   about: `
-Revokes tokens by their ids. Every process refuses them within ten seconds, for good. A leaked
-token can be given in place of its id. The next \`npm start\` makes a new one where its own was
+Revokes tokens by their names or ids. Every process refuses them within ten seconds, for good. A leaked
+token can be given in place of its name. The next \`npm start\` makes a new one where its own was
 revoked.`,
   run: runRevoke,
 };
@@ -81,6 +85,7 @@ export const token: CommandGroup = {
 async function runCreate({ flags, values, env, resources, within }: Given, output: Output): Promise<number> {
   const repos = values.get("repos");
   const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
+  const name = readName(values.get("name"));
   const hourlyLimit = readHourlyLimit(values.get("limit"));
   const permissions = readPermissions(values.get("permissions"));
   if (permissions && flags.has("write"))
@@ -90,12 +95,13 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
   const { userId, login } = await userNamed(ctx, values.get("login"));
   const canWrite = flags.has("write") || (permissions?.some((each) => each.endsWith(":write")) ?? false);
   const scope = patterns && (await tokenScope(ctx, patterns));
-  const text = await createApiToken(ctx, { userId, canWrite, permissions, scope, hourlyLimit, expiresAt });
+  const text = await createNamed(ctx, { userId, canWrite, name, permissions, scope, hourlyLimit, expiresAt });
   // Nobody has the token yet. If this fails nobody gets it.
   await noteAct(ctx, { actor: commandActor(within), action: "token.create", object: apiTokenId(text) }, "done");
   output.document({
     token: text,
     id: apiTokenId(text),
+    name,
     login,
     userId,
     canWrite,
@@ -107,9 +113,34 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
   // The token is the only text on stdout, so that a script can read it.
   output.line(text);
   output.note(
-    `tain: answers as ${login}, ${permissions ? `may ${mayOf({ canWrite, permissions })}` : canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}${expiresAt ? `, until ${expiresAt.toISOString()}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
+    `tain: answers as ${login}, ${permissions ? `may ${mayOf({ canWrite, permissions })}` : canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}${expiresAt ? `, until ${expiresAt.toISOString()}` : ""}; its id is ${apiTokenId(text)}${name === null ? "" : `, its name ${name}`}. It is shown this once`,
   );
   return 0;
+}
+
+/** @throws UsageError */
+function readName(name: string | undefined): string | null {
+  if (name === undefined) return null;
+  if (isTokenName(name)) return name;
+  throw new UsageError(
+    ID.test(name)
+      ? "--name takes no 12 hexadecimal digits: those are the id of a token"
+      : `--name takes 1 to 39 of a-z, 0-9 and hyphens, and no hyphen first; such as ci-bot, and not ${JSON.stringify(name)}`,
+  );
+}
+
+/** @throws CommandError for a name that is taken */
+async function createNamed(ctx: Context, token: Parameters<typeof createApiToken>[1]): Promise<string> {
+  try {
+    return await createApiToken(ctx, token);
+  } catch (error) {
+    if (!(error instanceof TokenNameTakenError)) throw error;
+    const { name } = token;
+    throw new CommandError(
+      `A token is called ${name} already: choose another name, or \`tain token revoke ${name}\` first. None was made`,
+      { cause: error },
+    );
+  }
 }
 
 /** @throws UsageError */
@@ -209,17 +240,17 @@ async function runList({ env, resources, within }: Given, output: Output): Promi
 async function runRevoke({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const isAll = flags.has("all");
   if (isAll === words.length > 0)
-    throw new UsageError("tain token revoke needs ids (`tain token list` has them), or --all in their place");
-  // A word that is no id may be a secret: do not repeat it.
+    throw new UsageError("tain token revoke needs names or ids (`tain token list` has them), or --all in their place");
+  // Another word may be a secret: do not repeat it.
   for (const word of words)
-    if (!beginsAsOurs(word) && !/^[0-9a-f]{12}$/i.test(word))
-      throw new UsageError("A token's id has 12 hexadecimal digits: `tain token list` shows them");
+    if (!beginsAsOurs(word) && !ID.test(word) && !isTokenName(word))
+      throw new UsageError("That is neither the name nor the id of a token: `tain token list` shows them");
 
   const { ctx } = await openInstance(env, resources, within);
   const known = await listApiTokens(ctx);
   const ids = isAll
     ? known.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)
-    : words.map((word) => (beginsAsOurs(word) ? apiTokenId(word) : word.toLowerCase()));
+    : words.map((word) => (beginsAsOurs(word) ? apiTokenId(word) : idIn(known, word)));
   const missing = ids.filter((id) => !known.some((each) => each.id === id));
   if (missing.length > 0)
     throw new CommandError(
@@ -235,6 +266,13 @@ async function runRevoke({ words, flags, env, resources, within }: Given, output
   return 0;
 }
 
+/** The id of the token that the word names. Of several with one name, that which is not revoked or is the newest. */
+function idIn(known: readonly ListedToken[], word: string): string {
+  if (ID.test(word)) return word.toLowerCase();
+  const named = known.filter(({ name }) => name === word);
+  return (named.find(({ revokedAt }) => revokedAt === null) ?? named[0])?.id ?? word;
+}
+
 function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "clock">): string {
   const now = clock.now().getTime();
   const ago = (at: Date | null) => (at === null ? "never" : `${spanOf(now - at.getTime())} ago`);
@@ -245,9 +283,10 @@ function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "c
     return leftMs > 0 ? styled("green", `valid for ${spanOf(leftMs)}`) : styled("red", `expired ${ago(expiresAt)}`);
   };
   const rows = tokens.map((each) => {
-    const { id, login, userId, repositories, hourlyLimit, createdAt, lastUsedAt } = each;
+    const { id, name, login, userId, repositories, hourlyLimit, createdAt, lastUsedAt } = each;
     return [
       id,
+      name ?? "-",
       login ?? `user ${userId}`,
       mayOf(each),
       repositories?.join(", ") ?? "all",
@@ -257,5 +296,5 @@ function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "c
       stateOf(each),
     ];
   });
-  return tableLines(["ID", "ANSWERS AS", "MAY", "REPOSITORIES", "LIMIT", "MADE", "LAST USED", "STATE"], rows);
+  return tableLines(["ID", "NAME", "ANSWERS AS", "MAY", "REPOSITORIES", "LIMIT", "MADE", "LAST USED", "STATE"], rows);
 }

@@ -11,14 +11,17 @@ const list: Action = {
   summary: "the newest writes: which caller wrote what, and what upstream answered",
   values: {
     since: { takes: "TIME", about: "only those begun within this time, such as 1h" },
-    token: { takes: "TOKEN", about: "only those of one caller: a login, a token's id or fingerprint, or the token" },
+    token: {
+      takes: "TOKEN",
+      about: "only those of one caller: a login, a token's name, id or fingerprint, or the token",
+    },
     repo: { takes: "NAME", about: "only those to one repository: owner/name" },
     limit: LIMIT,
   },
   about: `
 Lists what callers had this mirror write at upstream, the newest first, whatever became of it.
-WHO is the account, and whose token named it: the id that \`tain token list\` shows, or the
-fingerprint of one of upstream's. What Tain itself refused was not sent, and is not listed.
+WHO is the account, and whose token named it: the name or id that \`tain token list\` shows, or
+the fingerprint of one of upstream's. What Tain itself refused was not sent, and is not listed.
 With --json each write also has the ids of the request, here and at upstream.`,
   run: runList,
 };
@@ -53,7 +56,7 @@ function writesTable(found: readonly ListedWrite[], { clock }: Pick<Context, "cl
   const rows = found.map((write) => [
     `${spanOf(now - write.begunAt.getTime())} ago`,
     write.login ?? `user ${write.userId}`,
-    `${write.tokenOf} ${write.token}`,
+    `${write.tokenOf} ${write.tokenName ?? write.token}`,
     plain(`${write.method} ${write.path}`),
     write.route?.startsWith("mutation ") ? write.route : write.route === null ? "forwarded" : "REST",
     outcomeOf(write),

@@ -14,7 +14,7 @@ export interface ListedTarget {
   events: readonly string[];
   madeBy: Target["madeBy"];
   /** Who registered it, or resumed it last. Null: an operator, or it was not noted. */
-  maker: (Maker & { login: string | null }) | null;
+  maker: (Maker & { login: string | null; tokenName: string | null }) | null;
   /** "paused" by the mirror, "off" by its owner. */
   state: "on" | "off" | "disabled" | "paused";
   lastStatus: string | null;
@@ -33,13 +33,18 @@ export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Pr
   const waiting = await waitingFor(ctx);
   const names = await scopeNames(ctx, found);
   const logins = await loginsOf(ctx, found);
+  const tokenNames = await tokenNamesOf(ctx, found);
   const listed: ListedTarget[] = [];
   for (const target of found) {
     const { id, url, events, madeBy, active, disabledAt, maker, pausedWhy } = target;
     const lastStatus = last.get(id)?.status ?? null;
     listed.push({
       ...{ id, for: names.get(id) ?? "?", url, events, madeBy, lastStatus, waiting: waiting.get(id) ?? null },
-      maker: maker && { ...maker, login: logins.get(maker.userId) ?? null },
+      maker: maker && {
+        ...maker,
+        login: logins.get(maker.userId) ?? null,
+        tokenName: tokenNames.get(maker.token) ?? null,
+      },
       state: pausedWhy !== null ? "paused" : disabledAt !== null ? "disabled" : active ? "on" : "off",
       problem: problemOf(ctx, target, lastStatus),
     });
@@ -83,6 +88,18 @@ async function loginsOf({ db }: Pick<Context, "db">, found: readonly Target[]): 
   const ids = [...new Set(found.flatMap(({ maker }) => (maker ? [maker.userId] : [])))];
   const rows = await db.select({ id: users.id, login: users.login }).from(users).where(among(users.id, ids));
   return new Map(rows.map(({ id, login }) => [id, login]));
+}
+
+/** What our tokens are called that made targets, by their ids. */
+async function tokenNamesOf(
+  { db }: Pick<Context, "db">,
+  found: readonly Target[],
+): Promise<Map<string, string | null>> {
+  const ids = found.flatMap(({ maker }) => (maker?.tokenOf === "own" ? [maker.token] : []));
+  const rows = await db.query<{ id: string; name: string | null }>(
+    sql`select id, name from api_tokens where id = any(${ids}::text[])`,
+  );
+  return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
 /** How many events wait for a target. */

@@ -27,7 +27,7 @@ const OFFERED: Readonly<Record<string, { flags?: readonly string[]; values?: rea
   "targets enable": {},
   "targets remove": {},
   "targets resend": {},
-  "token create": { flags: ["write"], values: ["login", "repos", "permissions", "limit", "expires"] },
+  "token create": { flags: ["write"], values: ["name", "login", "repos", "permissions", "limit", "expires"] },
   "token revoke": { flags: ["all"] },
   "writes list": { values: ["since", "token", "repo", "limit"] },
 };

@@ -159,17 +159,21 @@ export interface ListedAct {
   times: number;
   actorKind: AuditActor["kind"];
   actor: string | null;
+  /** What the token is called that acts. Null: it has no name, or no token of ours acts. */
+  actorName: string | null;
   /** Null while that user is not mirrored. */
   login: string | null;
   address: string | null;
   action: string;
   object: string | null;
+  /** What the token is called that it is done to. Null: it has no name, or it is done to no token of ours. */
+  objectName: string | null;
   arguments: string[];
   outcome: ActOutcome;
   requestId: string | null;
 }
 
-/** The newest first. `actor`: a kind, a name, an address or a login. `action`: one, or the words that it begins with. */
+/** The newest first. `actor`: a kind, a name, an address, a login or a token's name. `action`: one, or the words that it begins with. */
 export async function listActs(
   { db }: Pick<LogContext, "db">,
   { since, actor, action, limit }: { since?: Date; actor?: string; action?: string; limit: number },
@@ -178,13 +182,16 @@ export async function listActs(
     ...(since === undefined ? [] : [sql`coalesce(a.last_at, a.at) >= ${since}`]),
     ...(actor === undefined
       ? []
-      : [sql`(${actor} in (a.actor_kind, a.actor, a.address) or folded(u.login) = folded(${actor}))`]),
+      : [sql`(${actor} in (a.actor_kind, a.actor, a.address, k.name) or folded(u.login) = folded(${actor}))`]),
     ...(action === undefined ? [] : [sql`(a.action || '.') like ${`${escapeLike(action)}.%`}`]),
   ];
   return await db.query(sql`
-    select a.id::text, a.at, a.last_at as "lastAt", a.times, a.actor_kind as "actorKind", a.actor, u.login, a.address, a.action,
-        a.object, a.arguments, a.outcome, a.request_id as "requestId"
+    select a.id::text, a.at, a.last_at as "lastAt", a.times, a.actor_kind as "actorKind", a.actor,
+        k.name as "actorName", u.login, a.address, a.action,
+        a.object, o.name as "objectName", a.arguments, a.outcome, a.request_id as "requestId"
       from audit_log a left join users u on u.id = a.user_id
+        left join api_tokens k on k.id = a.actor and a.actor_kind = 'own'
+        left join api_tokens o on o.id = a.object and a.action like 'token.%'
       where ${sql.and(conditions)} order by a.at desc, a.id desc limit ${limit}`);
 }
 

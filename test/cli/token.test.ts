@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { callerNames } from "../../src/api/callers/spenders.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { observe } from "../../src/mirror/store/observation.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { askAt } from "../support/asking.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn, tainProcessOn } from "./tain-on.ts";
@@ -193,4 +195,82 @@ test("a token can be given kinds, which the list shows along with its end and it
   const before = (await listed())[1].lastUsedAt;
   for (let turn = 0; turn < 3; turn++) await asked(world, some.token);
   expect((await listed())[1].lastUsedAt).toBe(before);
+});
+
+test("of two tokens that are made at once with one name, one is; a revoked token's name is free again", async () => {
+  const create = async () => await tainOn(shared, ["token", "create", "--name", "ci-bot", "--json"]);
+  const both = await Promise.all([create(), create()]);
+  const [refused] = both.filter(({ code }) => code !== 0);
+  expect(both.map(({ code }) => code).sort()).toEqual([0, 1]);
+  expect(refused).toMatchObject({
+    stdout: "",
+    stderr:
+      "tain: A token is called ci-bot already: choose another name, or `tain token revoke ci-bot` first. None was made\n",
+  });
+  const first = both.find(({ code }) => code === 0)?.json;
+  expect(first).toMatchObject({ name: "ci-bot" });
+
+  expect((await tainOn(shared, ["token", "revoke", "ci-bot"])).stdout).toMatch(/^1 token revoked; /m);
+  const second = (await create()).json;
+  const named = async () =>
+    (await tainOn(shared, ["token", "list", "--json"])).json.tokens.filter(
+      ({ name }: { name: string | null }) => name === "ci-bot",
+    );
+  expect(await named()).toMatchObject([
+    { id: second.id, revokedAt: null },
+    { id: first.id, revokedAt: expect.any(String) },
+  ]);
+  expect((await tainOn(shared, ["token", "list"])).stdout).toMatch(
+    new RegExp(`^${second.id} +ci-bot +mirror-owner`, "m"),
+  );
+});
+
+test("one unknown name among several revokes none; a name is that of the token which is not revoked", async () => {
+  const create = async () => (await tainOn(shared, ["token", "create", "--name", "dashboards", "--json"])).json;
+  const before = await create();
+  await tainOn(shared, ["token", "revoke", before.id]);
+  const after = await create();
+  const refused = await tainOn(shared, ["token", "revoke", "dashboards", "nobody"]);
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toMatch(/^tain: There is no token nobody: .* None was revoked$/m);
+  expect((await asked(shared, after.token)).status).toBe(200);
+
+  const revoked = async () => (await tainOn(shared, ["token", "revoke", "dashboards", "--json"])).json.revoked;
+  const [token] = await revoked();
+  expect(token).toMatchObject({ id: after.id, revokedAt: expect.any(String) });
+  // A second time changes nothing, not even the moment.
+  expect(await revoked()).toEqual([token]);
+});
+
+test("the name stands where its token is named: audit log, writes, targets, quotas", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 3, repositories: 1, issues: 1, pulls: 1 }),
+  });
+  await world.mirror(world.first);
+  const of = ["--permissions", "issues:write,hooks:write", "--limit", "500"];
+  const made = (await tainOn(world, ["token", "create", "--name", "renovate", ...of, "--json"])).json;
+  const hook = { config: { url: "https://ci.example.com/" }, events: ["push"] };
+  const post = async (path: string, body: object) =>
+    (await askAt(world.url, "POST", path, { token: made.token, body: JSON.stringify(body) })).status;
+  expect(await post(`/repos/${world.first}/hooks`, hook)).toBe(201);
+  expect(await post(`/repos/${world.first}/issues`, { title: "An update" })).toBe(201);
+
+  for (const actor of ["renovate", made.id]) {
+    const { entries } = (await tainOn(world, ["audit-log", "--actor", actor, "--json"])).json;
+    expect(entries).toMatchObject([{ action: "hook.create", actor: made.id, actorName: "renovate" }]);
+  }
+  const log = (await tainOn(world, ["audit-log"])).stdout;
+  expect(log).toMatch(/own \S+ \(renovate\) .*hook\.create/);
+  expect(log).toMatch(new RegExp(`token\\.create +${made.id} \\(renovate\\)`));
+  expect((await tainOn(world, ["audit-log", "--actor", "renovate2"])).stdout).toMatch(/^No entry/);
+
+  const { writes } = (await tainOn(world, ["writes", "list", "--token", "renovate", "--json"])).json;
+  const own = { token: made.id, tokenName: "renovate" };
+  expect(writes).toMatchObject([{ ...own, route: "/repos/{owner}/{repo}/issues" }, own]);
+  expect((await tainOn(world, ["writes", "list"])).stdout).toMatch(/ own renovate +POST /);
+  expect((await tainOn(world, ["targets", "list"])).stdout).toMatch(/mirror-owner \(renovate\)/);
+  expect(await callerNames(world.ctx, [`t${made.id}`])).toContainEqual([
+    `t${made.id}`,
+    "token renovate of mirror-owner",
+  ]);
 });

@@ -105,8 +105,13 @@ test.each([
   [["writes"], "tain writes needs to know what to do: list"],
   [["writes", "list", "--repo", "octo"], "octo is not owner/name: the owner is missing, or the name"],
   [["writes", "list", "--limit", "0"], "--limit 0 is not a number from 1 to 1000"],
-  [["token", "revoke"], "tain token revoke needs ids (`tain token list` has them), or --all in their place"],
-  [["token", "revoke", "ghp_notOurs"], "A token's id has 12 hexadecimal digits: `tain token list` shows them"],
+  [["token", "revoke"], "tain token revoke needs names or ids (`tain token list` has them), or --all in their place"],
+  [["token", "revoke", "ghp_notOurs"], "That is neither the name nor the id of a token: `tain token list` shows them"],
+  ...["CI", "-ci", "ci bot", "ci_bot", "a".repeat(40), "tain_abc"].map((name): [string[], string] => [
+    ["token", "create", `--name=${name}`],
+    `--name takes 1 to 39 of a-z, 0-9 and hyphens, and no hyphen first; such as ci-bot, and not ${JSON.stringify(name)}`,
+  ]),
+  [["token", "create", "--name", "0123456789ab"], "--name takes no 12 hexadecimal digits: those are the id of a token"],
 ])("tain %j makes no sense, and it is said why before any store is needed", async ([name, ...args], message) => {
   const run = async () => {
     const group = groups[name as keyof typeof groups];

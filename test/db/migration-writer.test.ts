@@ -31,7 +31,7 @@ test("a new table is one migration, with its indexes", async () => {
 test("an index of a table in use is built by a stepwise migration of its own, after what it needs", () => {
   const statements = [
     'ALTER TABLE "labels" ADD COLUMN "why" text;',
-    'CREATE INDEX "labels_why" ON "labels" ("why") WHERE ("why" is not null);',
+    'CREATE UNIQUE INDEX "labels_why" ON "labels" ("why") WHERE ("why" is not null);',
   ];
   expect(migrationFiles(statements, NEXT)).toEqual([
     {
@@ -42,7 +42,7 @@ test("an index of a table in use is built by a stepwise migration of its own, af
       name: "0056_reasons_indexes.sql",
       text:
         "-- Oldest Tain that works beside this: 0.2.0\n-- One statement at a time.\n" +
-        'create index concurrently if not exists labels_why ON "labels" ("why") WHERE ("why" is not null);\n',
+        'create unique index concurrently if not exists labels_why ON "labels" ("why") WHERE ("why" is not null);\n',
     },
   ]);
 });

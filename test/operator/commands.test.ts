@@ -73,17 +73,25 @@ describe("what can be done", () => {
 
   test("a token is made, shown once, works, and is revoked for good; Redis holds it in the open nowhere", async () => {
     const signed = await at.signedIn();
-    const { document } = await at.done(signed, { command: "token create", values: { expires: "1h", limit: "50" } });
+    const { document } = await at.done(signed, {
+      command: "token create",
+      values: { name: "page-bot", expires: "1h", limit: "50" },
+    });
     expect(document.token).toMatch(/^tain_/);
     expect((await at.ask("/user", { headers: { authorization: `token ${document.token}` } })).status).toBe(200);
     const { redis, config } = at.world.ctx;
     for (const key of await redis.keys(`${config.redisPrefix}:command:*`))
       expect(await redis.get(key)).not.toContain(document.token);
-    expect((await at.done(signed, { command: "token revoke", words: [document.id] })).document.revoked).toMatchObject([
+    expect((await at.done(signed, { command: "token revoke", words: ["page-bot"] })).document.revoked).toMatchObject([
       { id: document.id },
     ]);
     const { tokens } = (await at.view(signed, "tokens")).body;
-    expect(tokens[0]).toMatchObject({ id: document.id, hourlyLimit: 50, revokedAt: expect.any(String) });
+    expect(tokens[0]).toMatchObject({
+      id: document.id,
+      name: "page-bot",
+      hourlyLimit: 50,
+      revokedAt: expect.any(String),
+    });
     expect(JSON.stringify(tokens)).not.toContain(document.token);
   });
 

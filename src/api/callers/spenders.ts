@@ -4,7 +4,7 @@ import { type Spent, spentLately } from "../../upstream/quota/spending.ts";
 
 /** A use of the mirror's quota, with the caller's name as a person says it. */
 export interface Spender extends Spent {
-  /** The caller's name: `octocat`, or `token 1a2b… of octocat`. Null: it was for nobody in particular. */
+  /** The caller's name: `octocat`, or `token ci-bot of octocat`, by its name or id. Null: it was for nobody in particular. */
   who: string | null;
 }
 
@@ -29,16 +29,16 @@ export async function callerNames(
 ): Promise<Map<string, string>> {
   const users = callers.filter((name) => /^u\d+$/.test(name)).map((name) => name.slice(1));
   const tokens = callers.filter((name) => /^t[0-9a-f]+$/.test(name)).map((name) => name.slice(1));
-  const rows = await db.query<{ caller: string; login: string | null }>(sql`
-    select 'u' || wanted.id as caller, u.login
+  const rows = await db.query<{ caller: string; token: string | null; login: string | null }>(sql`
+    select 'u' || wanted.id as caller, null as token, u.login
       from unnest(${users}::text[]) as wanted (id) left join users u on u.id = wanted.id::bigint
     union
-    select 't' || wanted.id, u.login from unnest(${tokens}::text[]) as wanted (id)
+    select 't' || wanted.id, t.name, u.login from unnest(${tokens}::text[]) as wanted (id)
       left join api_tokens t on t.id = wanted.id left join users u on u.id = t.user_id`);
-  const named = rows.map(({ caller, login }): [string, string] => {
+  const named = rows.map(({ caller, token, login }): [string, string] => {
     const id = caller.slice(1);
     if (caller.startsWith("u")) return [caller, login ?? `user ${id}`];
-    return [caller, login === null ? `token ${id}` : `token ${id} of ${login}`];
+    return [caller, `token ${token ?? id}${login === null ? "" : ` of ${login}`}`];
   });
   return new Map([...named, ["strangers", "callers without a token"]]);
 }

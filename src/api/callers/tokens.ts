@@ -17,16 +17,23 @@ export interface TokenScope {
   ownerIds: readonly number[];
 }
 
+/** Another token that is not revoked has the name. Nothing was made. */
+export class TokenNameTakenError extends Error {
+  override name = "TokenNameTakenError";
+}
+
 /**
  * Makes a token that answers as the user. The token is shown once, and only its hash is kept. `permissions` say what
  * the token may read and write of each repository. Without them it may read all, and `canWrite` says whether it may
  * write.
+ * @throws TokenNameTakenError
  */
 export async function createApiToken(
   { db, clock }: Pick<Context, "db" | "clock">,
   {
     userId,
     canWrite,
+    name = null,
     permissions = null,
     scope = null,
     hourlyLimit = null,
@@ -34,6 +41,7 @@ export async function createApiToken(
   }: {
     userId: number;
     canWrite: boolean;
+    name?: string | null;
     permissions?: readonly Permission[] | null;
     scope?: TokenScope | null;
     hourlyLimit?: number | null;
@@ -41,9 +49,10 @@ export async function createApiToken(
   },
 ): Promise<string> {
   const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
-  await db.insert(apiTokens).values({
+  const values = {
     hash: hashOf(token),
     userId,
+    name,
     canWrite: canWrite && permissions === null,
     permissions: permissions && [...permissions],
     createdAt: clock.now(),
@@ -51,7 +60,13 @@ export async function createApiToken(
     ownerIds: scope && [...scope.ownerIds],
     hourlyLimit,
     expiresAt,
-  });
+  };
+  const made = await db
+    .insert(apiTokens)
+    .values(values)
+    .onConflictDoNothing({ target: apiTokens.name, where: sql`revoked_at is null` })
+    .returning({ id: apiTokens.id });
+  if (made.length === 0) throw new TokenNameTakenError(`A token is called ${name} already`);
   return token;
 }
 
@@ -59,6 +74,8 @@ export async function createApiToken(
 export interface ListedToken {
   /** The beginning of the token's hash, which names the token without revealing it. */
   id: string;
+  /** What an operator called it. Of the tokens that are not revoked, no two have one name. Null: it has none. */
+  name: string | null;
   userId: number;
   /** The user's login. Null: that user is not mirrored. */
   login: string | null;
@@ -85,7 +102,7 @@ export function apiTokenId(token: string): string {
   return idOfHash(hashOf(token));
 }
 
-const TOKEN_COLUMNS = sql`t.id, t.user_id::float8 as "userId", u.login,
+const TOKEN_COLUMNS = sql`t.id, t.name, t.user_id::float8 as "userId", u.login,
   t.can_write or coalesce(t.permissions && array['issues:write', 'pull_requests:write'], false) as "canWrite", t.permissions,
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by folded(r.full_name)) ||
@@ -110,7 +127,7 @@ export async function revokeApiTokens(
   return await db.query(sql`
     with revoked as (
       update api_tokens set revoked_at = coalesce(revoked_at, ${clock.now()})
-        where id = any(${ids}) returning id, user_id, can_write, permissions, created_at, last_used_at, repository_ids,
+        where id = any(${ids}) returning id, name, user_id, can_write, permissions, created_at, last_used_at, repository_ids,
           owner_ids, hourly_limit, expires_at, revoked_at
     ) select ${TOKEN_COLUMNS} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
 }

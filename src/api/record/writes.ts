@@ -2,7 +2,7 @@ import { and, desc, eq, gte, or } from "drizzle-orm";
 import type { TokenOf, WriteOutcome } from "../../../db/schema/states.ts";
 import { among, escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { repositories, users, writes } from "../../schema.ts";
+import { apiTokens, repositories, users, writes } from "../../schema.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
 import { apiTokenId } from "../callers/tokens.ts";
@@ -16,6 +16,8 @@ export interface ListedWrite {
   tokenOf: TokenOf;
   /** The id of one of our tokens, or the fingerprint of one of upstream's. */
   token: string;
+  /** What our token is called. Null: it has no name, or the token is upstream's. */
+  tokenName: string | null;
   userId: number;
   /** Null while that user is not mirrored. */
   login: string | null;
@@ -34,7 +36,7 @@ export interface ListedWrite {
 
 export interface WriteFilter {
   since?: Date;
-  /** The name of a token, an account's login, or a token itself, which stands for its name. */
+  /** A token's name, id or fingerprint, an account's login, or a token itself, which stands for its id. */
   token?: string;
   /** `owner/name` as it is called now, or was when it was written to. */
   repository?: string;
@@ -50,7 +52,11 @@ export async function listWrites(
   const isOfToken =
     token === undefined
       ? undefined
-      : or(among(writes.token, tokenNames(token)), sql`folded(${users.login}) = folded(${token})`);
+      : or(
+          among(writes.token, tokenIds(token)),
+          eq(apiTokens.name, token),
+          sql`folded(${users.login}) = folded(${token})`,
+        );
   const isOfRepository =
     repository === undefined
       ? undefined
@@ -65,6 +71,7 @@ export async function listWrites(
       endedAt: writes.endedAt,
       tokenOf: writes.tokenOf,
       token: writes.token,
+      tokenName: apiTokens.name,
       userId: writes.userId,
       login: users.login,
       method: writes.method,
@@ -79,14 +86,15 @@ export async function listWrites(
     })
     .from(writes)
     .leftJoin(users, eq(users.id, writes.userId))
+    .leftJoin(apiTokens, and(eq(apiTokens.id, writes.token), eq(writes.tokenOf, "own")))
     .leftJoin(repositories, eq(repositories.id, writes.repositoryId))
     .where(and(isSince, isOfToken, isOfRepository))
     .orderBy(desc(writes.begunAt), desc(writes.id))
     .limit(limit);
 }
 
-/** A person may have the token at hand, and not its name. */
-function tokenNames(token: string): string[] {
+/** A person may have the token at hand, and not its id. */
+function tokenIds(token: string): string[] {
   return [token.toLowerCase(), apiTokenId(token), fingerprint(token)];
 }
 

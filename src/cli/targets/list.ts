@@ -8,7 +8,7 @@ export const list: Action = {
   summary: "where events are sent, and what came of the last request",
   about: `
 Lists every target: those that callers registered by the hooks API, and those that were added here.
-MADE BY names who registered it, with the id or fingerprint of their token, or the operator. A target
+MADE BY names who registered it, with the name, id or fingerprint of their token, or the operator. A target
 is paused when that token may register hooks there no more. WAITS says for how long the oldest event has waited that the target has not accepted.`,
   run: runList,
 };
@@ -41,7 +41,7 @@ function targetsTable(listed: readonly ListedTarget[], now: Date): string {
     scope,
     plain(url),
     events.length > MOST_EVENTS ? counted(events.length, "event") : events.join(","),
-    maker === null ? madeBy : `${maker.login ?? maker.userId} (${maker.token})`,
+    maker === null ? madeBy : `${maker.login ?? maker.userId} (${maker.tokenName ?? maker.token})`,
     state === "on" ? state : styled("red", state),
     lastStatus ?? "unused",
     waiting?.oldestAt ? spanOf(now.getTime() - waiting.oldestAt.getTime()) : "-",

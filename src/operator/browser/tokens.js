@@ -38,7 +38,11 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
 
 /** @type {import("./table.js").Column<any>[]} */
 const COLUMNS = [
-  { title: "Token", cell: ({ id }) => h("code", { class: "name" }, id), sort: ({ id }) => id },
+  {
+    title: "Token",
+    cell: ({ id, name }) => h("span", { class: "name" }, name === null ? "" : `${name} `, h("code", {}, id)),
+    sort: ({ id, name }) => name ?? id,
+  },
   { title: "Answers as", cell: ({ login, userId }) => login ?? `user ${userId}`, sort: ({ login }) => login ?? "" },
   { title: "May", isWide: true, cell: mayOf },
   { title: "Repositories", isWide: true, cell: ({ repositories }) => repositories?.join(", ") ?? "all" },
@@ -66,7 +70,7 @@ function actions(row, outcome, page) {
       const used = row.lastUsedAt === null ? "It was never used." : `It was last used ${agoOf(row.lastUsedAt)}.`;
       if (
         !(await ask({
-          title: `Revoke token ${row.id}?`,
+          title: `Revoke token ${row.name ?? row.id}?`,
           text: `${used} Every process refuses it within ten seconds, for good.`,
           yes: "Revoke it",
         }))
@@ -78,7 +82,7 @@ function actions(row, outcome, page) {
       );
       page.refresh();
     },
-    { kind: "danger", label: `Revoke token ${row.id}` },
+    { kind: "danger", label: `Revoke token ${row.name ?? row.id}` },
   );
 }
 
@@ -124,6 +128,7 @@ function form(page) {
       h("input", { id: `token-${name}`, placeholder, autocomplete: "off", spellcheck: "false" })
     );
   const fields = /** @type {const} */ ([
+    ["name", "Name", "none", "Such as ci-bot"],
     ["login", "Answers as", "upstream's own user", "A login that is mirrored"],
     ["repos", "Repositories", "all", "owner/name,owner/*"],
     ["permissions", "Permissions", "all kinds", "issues:write,pull_requests:read"],

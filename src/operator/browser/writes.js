@@ -19,7 +19,9 @@ export function create() {
   const show = () =>
     table.show(
       writes.filter((write) =>
-        `${write.method} ${write.path} ${write.login} ${write.token}`.toLowerCase().includes(search),
+        `${write.method} ${write.path} ${write.login} ${write.token} ${write.tokenName ?? ""}`
+          .toLowerCase()
+          .includes(search),
       ),
     );
   const read = async (/** @type {EventTarget | null} */ pressed) => {
@@ -82,7 +84,8 @@ const COLUMNS = [
   { title: "Who", cell: ({ login, userId }) => login ?? `user ${userId}`, sort: ({ login }) => login ?? "" },
   {
     title: "Token",
-    cell: ({ token, tokenOf }) => h("span", {}, tokenOf === "own" ? "Tain's " : "upstream's ", h("code", {}, token)),
+    cell: ({ token, tokenName, tokenOf }) =>
+      h("span", {}, tokenOf === "own" ? "Tain's " : "upstream's ", h("code", { title: token }, tokenName ?? token)),
   },
   {
     title: "Asked by",
