@@ -281,6 +281,64 @@ export const deployments = views
   })
   .existing();
 
+export const workflows = views
+  .view("workflows", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    id: int8().notNull(),
+    name: text().notNull(),
+    path: text().notNull(),
+    state: text().notNull(),
+    createdAt: timestamptz("created_at"),
+    updatedAt: timestamptz("updated_at"),
+  })
+  .existing();
+
+export const workflowRuns = views
+  .view("workflow_runs", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    id: int8().notNull(),
+    workflowId: int8("workflow_id").notNull(),
+    workflow: text(),
+    name: text(),
+    event: text().notNull(),
+    headSha: text("head_sha").notNull(),
+    headBranch: text("head_branch"),
+    runNumber: integer("run_number"),
+    runAttempt: integer("run_attempt"),
+    status: text(),
+    conclusion: text(),
+    actor: text(),
+    actorId: int8("actor_id"),
+    createdAt: timestamptz("created_at").notNull(),
+    updatedAt: timestamptz("updated_at").notNull(),
+    htmlUrl: text("html_url"),
+    jobsReadAt: timestamptz("jobs_read_at"),
+  })
+  .existing();
+
+export const workflowJobs = views
+  .view("workflow_jobs", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    runId: int8("run_id").notNull(),
+    id: int8().notNull(),
+    workflowId: int8("workflow_id").notNull(),
+    workflow: text(),
+    runAttempt: integer("run_attempt"),
+    name: text().notNull(),
+    headSha: text("head_sha").notNull(),
+    headBranch: text("head_branch"),
+    status: text().notNull(),
+    conclusion: text(),
+    createdAt: timestamptz("created_at"),
+    startedAt: timestamptz("started_at"),
+    completedAt: timestamptz("completed_at"),
+    htmlUrl: text("html_url"),
+  })
+  .existing();
+
 export const events = views
   .view("events", {
     id: int8().notNull(),

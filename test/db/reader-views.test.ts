@@ -10,6 +10,7 @@ import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { asRole, connectTo, openTestDatabase, type TestDatabase } from "../support/database.ts";
 import { passRound } from "../support/rounds.ts";
+import { runWorkflow } from "../support/workflow-runs.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** Each view but `repositories`, the table of its rows, and what makes a row of the table none of the view. */
@@ -26,6 +27,9 @@ const VIEWS: Record<string, { table: string; hidden: string[] }> = {
   releases: { table: "releases", hidden: ["deleted_at = now()"] },
   refs: { table: "refs", hidden: ["deleted_at = now()", "sha = null"] },
   deployments: { table: "deployments", hidden: ["deleted_at = now()"] },
+  workflows: { table: "workflows", hidden: ["deleted_at = now()"] },
+  workflow_runs: { table: "workflow_runs", hidden: ["deleted_at = now()"] },
+  workflow_jobs: { table: "workflow_jobs", hidden: ["deleted_at = now()"] },
   issue_events: { table: "issue_events", hidden: ["deleted_at = now()"] },
   events: { table: "events", hidden: ["id = null"] },
 };
@@ -50,6 +54,7 @@ beforeAll(async () => {
   await world.listen(...names);
   const live = world.simulator.startLive({ ratePerSecond: 0, seed: 3 });
   for (let step = 0; step < 40; step++) live.step();
+  for (const name of names) runWorkflow(world, name);
   await world.settleMarks();
   await world.catchUp();
   await world.settleMarks();
@@ -62,6 +67,12 @@ afterAll(async () => {
   await owner?.end();
   await world?.[Symbol.asyncDispose]();
 });
+
+/** The rows of a list, or of an object that holds it. */
+function rowsOf(body: unknown): Record<string, unknown>[] {
+  const list = Array.isArray(body) ? body : Object.values(body as object).find(Array.isArray);
+  return list as Record<string, unknown>[];
+}
 
 /** What a query answers after a change, which is then taken back. */
 async function onceChanged(change: string, query: string): Promise<Record<string, unknown>[]> {
@@ -154,6 +165,17 @@ describe("what the views hold", () => {
     const said = await onceChanged(newer("commit_statuses", { id: "9000000000001", state: "failure" }), of);
     expect(runs(said)).toContain(9_000_000_000_001);
     expect(said).toHaveLength(before.length);
+  });
+
+  test("no jobs of a deleted run; runs and jobs of a workflow that is not held, without its name", async () => {
+    expect(
+      await onceChanged("update workflow_runs set deleted_at = now()", "select from tain_v1.workflow_jobs"),
+    ).toEqual([]);
+    for (const view of ["workflow_runs", "workflow_jobs"]) {
+      const named = await owner.query(`select count(*) from tain_v1.${view} where workflow is not null`);
+      const unnamed = `select count(*) from tain_v1.${view} where workflow is null`;
+      expect(await onceChanged("delete from workflows", unnamed), view).toEqual(named.rows);
+    }
   });
 
   test("a deployment's newest status", async () => {
@@ -275,6 +297,32 @@ const SHOWN: Shown[] = [
     }),
   },
   {
+    path: "actions/workflows?",
+    view: "workflows",
+    columns: "id::float8, name, path, state, created_at, updated_at",
+    row: ({ id, name, path, state, created_at, updated_at }: Record<string, unknown>) => ({
+      ...{ id, name, path, state, created_at, updated_at },
+    }),
+  },
+  {
+    path: "actions/runs?",
+    view: "workflow_runs",
+    columns:
+      "id::float8, workflow_id::float8, name, event, head_sha, run_number, conclusion, actor, updated_at, html_url",
+    row: (one: { [key: string]: unknown; actor: Person }) => ({
+      id: one.id,
+      workflow_id: one.workflow_id,
+      name: one.name,
+      event: one.event,
+      head_sha: one.head_sha,
+      run_number: one.run_number,
+      conclusion: one.conclusion,
+      actor: login(one.actor),
+      updated_at: one.updated_at,
+      html_url: one.html_url,
+    }),
+  },
+  {
     path: "deployments?",
     view: "deployments",
     columns: "id::float8, sha, ref, environment, creator, updated_at",
@@ -296,8 +344,9 @@ describe("a view's rows are what the API shows", () => {
       for (let page = 1; ; page++) {
         const { status, body } = await world.get(`/repos/${name}/${path}per_page=100&page=${page}`);
         expect(status).toBe(200);
-        if ((body as unknown[]).length === 0) break;
-        shown.push(...(body as Record<string, unknown>[]));
+        const rows = rowsOf(body);
+        if (rows.length === 0) break;
+        shown.push(...rows);
       }
       const expected = shown
         .filter((one) => view !== "issues" || !("pull_request" in one))
@@ -306,6 +355,15 @@ describe("a view's rows are what the API shows", () => {
       expect(inOrder(rows)).toEqual(inOrder(expected));
       expect(rows.length).toBeGreaterThan(0);
     }
+  });
+
+  test("jobs lead to their pages, and have their runs' commits", async () => {
+    const { rows } = await reader.query(
+      "select repository, id, run_id::float8, head_sha, name, conclusion, html_url from tain_v1.workflow_jobs order by id limit 3",
+    );
+    for (const { repository, id, ...rest } of rows)
+      expect((await world.get(`/repos/${repository}/actions/jobs/${id}`)).body).toMatchObject(rest);
+    expect(rows).toHaveLength(3);
   });
 
   test("reviews and check runs lead to their pages", async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { connectTo } from "../support/database.ts";
+import { runWorkflow } from "../support/workflow-runs.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { type Block, blocksOf, readPage } from "./markdown.ts";
 
@@ -41,6 +42,15 @@ const answers: Record<string, string[]> = {
   "Which open issues have gone quiet?": ["repository", "number", "title", "labels", "comments", "updated_at"],
   "How far is each milestone?": ["repository", "title", "state", "due_on", "open_issues", "closed_issues", "percent"],
   "Which open pull requests fail a check?": ["repository", "number", "title", "name", "conclusion", "html_url"],
+  "Which workflows fail most, and how long do they take?": ["repository", "workflow", "runs", "failed", "median_time"],
+  "Which jobs wait longest for a runner, and run longest?": [
+    "repository",
+    "workflow",
+    "job",
+    "jobs",
+    "median_wait",
+    "median_time",
+  ],
   "Who made their first pull request, and when?": [
     "repository",
     "author",
@@ -80,7 +90,7 @@ let truths: Truth[];
 
 beforeAll(async () => {
   world = await openWorld({
-    env: { MIRROR: "checks" },
+    env: { MIRROR: "checks,actions" },
     fill: ({ world: upstream }) =>
       void generateWorld(upstream, { seed: 7, repositories: 2, issues: 120, pulls: 60, code: {} }),
   });
@@ -96,6 +106,7 @@ beforeAll(async () => {
     kinds: ["open", "comment", "deleteComment", "deleteIssue", "deleteLabel", "close", "review"],
   });
   for (let step = 0; step < 60; step++) live.step();
+  for (const name of names) runWorkflow(world, name);
   await world.settleMarks();
   await world.catchUp();
   await world.settleMarks();
@@ -236,6 +247,7 @@ describe("what does not count", () => {
         "issue_comments",
         "pull_request_reviews",
         "pull_request_review_comments",
+        "workflow_runs",
       ];
       const deletion = tables.map((table) => `${table}_gone as (update ${table} set deleted_at = now())`).join(", ");
       expect(await askAfter(`with ${deletion} select`, [], heading)).toEqual([]);
