@@ -1,6 +1,6 @@
 import { type Asked, askedLately } from "../api/callers/spared.ts";
 import { type Spender, spenders } from "../api/callers/spenders.ts";
-import { isCopying } from "../health/status.ts";
+import { copiesEndedAt } from "../health/status.ts";
 import { openStores } from "../stores.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";
@@ -27,14 +27,14 @@ const NO_QUOTA = "No answer of upstream's has told a quota yet.";
 async function runQuota({ values, env, resources }: Given, output: Output): Promise<number> {
   const limit = readLimit(values);
   const { ctx } = await openBy(openStores, env, resources);
-  const [reports, history, spent, asked] = await Promise.all([
+  const [reports, history, spent, asked, endedAt] = await Promise.all([
     quotaReport(ctx),
     quotaHistory(ctx),
     spenders(ctx, limit),
     askedLately(ctx, limit),
+    copiesEndedAt(ctx),
   ]);
-  // A first copy stops before the quota is spent, so its pace foretells nothing.
-  const ahead = withOutlooks(reports, (await isCopying(ctx)) ? [] : (history ?? []));
+  const ahead = withOutlooks(reports, history, endedAt);
   output.document({ quota: ahead, spent, asked, history });
   const now = ctx.clock.now().getTime();
   const none = history === null ? "Redis does not answer, so what is left is not known." : NO_QUOTA;

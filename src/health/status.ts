@@ -106,11 +106,12 @@ export async function loadStatus<Quota>(
   };
 }
 
-/** Whether a first copy is under way. */
-export async function isCopying({ db }: Pick<Context, "db">): Promise<boolean> {
-  return (
-    (await db.count(sql`select from repository_syncs where state = 'backfilling' and problem is null limit 1`)) > 0
-  );
+/** Since when no copy is under way, by our clock; the epoch: there was none. Null: one is. */
+export async function copiesEndedAt({ db }: Pick<Context, "db">): Promise<Date | null> {
+  const [row] = await db.query<{ ended_at: Date | null }>(sql`
+    select case when not coalesce(bool_or(state = 'backfilling' and problem is null), false)
+      then coalesce(max(backfilled_at), to_timestamp(0)) end as ended_at from repository_syncs`);
+  return row?.ended_at ?? null;
 }
 
 /** The queues' counts. Null: unknown, and the log says why. The status is useful without them. */

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { findListedTargets } from "../events/listed-targets.ts";
 import { listSent } from "../events/sent.ts";
 import { forecast } from "../health/forecast.ts";
-import { isCopying, loadStatus } from "../health/status.ts";
+import { copiesEndedAt, loadStatus } from "../health/status.ts";
 import { HttpError } from "../http/errors.ts";
 import { countTroubled, type DeliveryFilter, listDeliveriesShown } from "../inbox/deliveries.ts";
 import { queueCounts } from "../queues/counts.ts";
@@ -43,14 +43,13 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
     };
   },
   async quota(ctx) {
-    const [quota, history, spent, copies] = await Promise.all([
+    const [quota, history, spent, endedAt] = await Promise.all([
       quotaReport(ctx),
       quotaHistory(ctx),
       spenders(ctx, SPENDERS),
-      isCopying(ctx),
+      copiesEndedAt(ctx),
     ]);
-    // A first copy stops before the quota is spent, so its pace foretells nothing.
-    return { quota: withOutlooks(quota, copies ? [] : (history ?? [])), history, spent, isCopying: copies };
+    return { quota: withOutlooks(quota, history, endedAt), history, spent, isCopying: endedAt === null };
   },
   async deliveries(ctx, asked) {
     return { deliveries: await listDeliveriesShown(ctx, filterOf(asked)) };

@@ -50,6 +50,7 @@ test("an outlook is of one window, and says when it will be spent", () => {
       problem: null,
     },
   };
+  let copiesEndedAt: Date | null = new Date(0);
   const outlook = (...samples: [at: number, remaining: number, resetAt?: number][]) =>
     withOutlooks(
       [report],
@@ -60,6 +61,7 @@ test("an outlook is of one window, and says when it will be spent", () => {
           { credential: "other", bucket: "core", limit: 5_000, remaining: 1, resetAt: until },
         ],
       })),
+      copiesEndedAt,
     )[0]?.outlook;
   expect(outlook()).toBe(null);
   expect(outlook([40, 900])).toBe(null);
@@ -76,4 +78,17 @@ test("an outlook is of one window, and says when it will be spent", () => {
   expect(outlook([40, 4_000], [50, 4_000])).toMatchObject({ leftAtReset: 1_000 });
   // A window that becomes longer does not make the pace negative.
   expect(outlook([40, 900], [50, 1_000])).toEqual({ perMinute: 0, leftAtReset: 1_000, spentAt: null });
+
+  // What a first copy spends foretells nothing, while it runs and once it has ended.
+  const copy = [
+    [40, 4_000],
+    [44, 1_000],
+    [50, 940],
+  ] as const;
+  copiesEndedAt = null;
+  expect(outlook(...copy.map(([...one]) => one))).toBe(null);
+  copiesEndedAt = new Date(44 * minute);
+  expect(outlook(...copy.map(([...one]) => one))).toMatchObject({ perMinute: 10 });
+  copiesEndedAt = new Date(45 * minute);
+  expect(outlook(...copy.map(([...one]) => one))).toBe(null);
 });

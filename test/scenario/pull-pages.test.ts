@@ -159,9 +159,10 @@ test.each<{ reading: string; chargeCounts: boolean; stored: "now" | "earlier"; p
       );
     copied.push(...(await pagesOf(world, copy, { stops: false })));
     expect(copied).toEqual(pages);
+    const reviews = world.simulator.world.reviews.size;
     expect(
       await rowsOf(world, "select pages, resources, expected_pages from backfill_phases where phase = 'reviews'"),
-    ).toEqual([{ pages: pages.length, resources: PULLS, expected_pages: expected }]);
+    ).toEqual([{ pages: pages.length, resources: reviews, expected_pages: expected }]);
     expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
 
     // Without this minute the audit would take its reads for no newer than those of the copy.

@@ -1,11 +1,12 @@
-import { count, gt, gte } from "drizzle-orm";
+import { and, count, eq, gt, gte, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
+import { among } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForConflicts, mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { pullRequests } from "../../schema.ts";
+import { pullRequestReviews, pullRequests } from "../../schema.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../marks/marks.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
@@ -84,7 +85,9 @@ async function backfillChanged(
   const numbers = await findPullNumbers(ctx, changed, MOST_CHANGED + 1);
   if (numbers.length > MOST_CHANGED) return false;
   await fetchAndStorePullDetails(ctx, repository, numbers, "backfill", signal);
-  await whileMirrored(ctx, repository, (tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
+  await whileMirrored(ctx, repository, async (tx) =>
+    remember(tx, { next: null, resources: await countReviews(tx, repository, numbers), pagesLeft: 1 }),
+  );
   return true;
 }
 
@@ -96,16 +99,16 @@ async function backfillWhole(
   remember: RememberStep,
 ): Promise<string | null> {
   const place = known ?? { after: null, lists: [], openAfter: null };
-  // Progress counts pull requests, and GraphQL's pages have them all.
-  const rememberPlace = (tx: Transaction, next: string | null) =>
-    remember(tx, { next, pages: 0, resources: 0, pagesLeft: null });
+  // Progress counts pages of pull requests, and GraphQL's pages have them all.
+  const rememberPlace = (tx: Transaction, next: string | null, resources = 0) =>
+    remember(tx, { next, pages: 0, resources, pagesLeft: null });
 
   const [list, ...lists] = place.lists;
   if (list !== undefined) {
     const placeAfter = ({ next }: StoredPage) =>
       placeText({ ...place, lists: next === null ? lists : [next, ...lists] });
     const page = await fetchAndStorePage(ctx, repository, "review", list, "backfill", {
-      remember: (tx, stored) => rememberPlace(tx, placeAfter(stored)),
+      remember: (tx, stored) => rememberPlace(tx, placeAfter(stored), stored.resources),
     });
     return placeAfter(page);
   }
@@ -149,7 +152,9 @@ async function backfillByRest(
   await fetchAndStorePullsByRest(ctx, repository, numbers, "backfill");
   const last = numbers.at(-1);
   const next = placeText({ ...place, byRest: last ?? after, openAfter: last === undefined ? 0 : null });
-  await whileMirrored(ctx, repository, (tx) => remember(tx, { next, resources: numbers.length, pagesLeft: null }));
+  await whileMirrored(ctx, repository, async (tx) =>
+    remember(tx, { next, resources: await countReviews(tx, repository, numbers), pagesLeft: null }),
+  );
   return next;
 }
 
@@ -178,10 +183,27 @@ async function backfillPullsPage(
   await whileMirrored(ctx, repository, async (tx) => {
     marks.push(...marksForConflicts(await mergeObserved(tx, details.observed), page.seenAt));
     await storeMarks(tx, marks);
-    await remember(tx, { next, resources: page.pulls.length + page.left.length, pagesLeft });
+    // The lists of the others come next, and are counted page by page.
+    const whole = [...page.pulls.map(({ number }) => number), ...page.left].filter(
+      (number) => !details.unfinished.includes(number),
+    );
+    await remember(tx, { next, resources: await countReviews(tx, repository, whole), pagesLeft });
   });
   await enqueueMarks(ctx, marks);
   return next;
+}
+
+/**
+ * How many reviews are held of these pull requests: what the phase has brought. The pull requests themselves were
+ * counted with their list.
+ */
+async function countReviews(tx: Transaction, { id }: MirroredRepository, numbers: readonly number[]): Promise<number> {
+  const { repositoryId, pullNumber, deletedAt } = pullRequestReviews;
+  const rows = await tx
+    .select({ count: count() })
+    .from(pullRequestReviews)
+    .where(and(eq(repositoryId, id), among(pullNumber, numbers), isNull(deletedAt)));
+  return rows[0]?.count ?? 0;
 }
 
 async function countPulls(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<number> {

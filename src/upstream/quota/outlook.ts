@@ -20,17 +20,21 @@ export interface Outlook {
 type Point = QuotaSample["figures"][number] & { at: number };
 
 /**
- * Each report with its outlook: null while too little is known, or once the window is over. Pure. @param history the
- * oldest first
+ * Each report with its outlook: null while too little is known, or once the window is over. A first copy stops before
+ * the quota is spent, so its pace foretells nothing. Pure.
+ * @param history the oldest first; null: unknown
+ * @param copiesEndedAt since when no copy is under way; null: one is
  */
 export function withOutlooks(
   reports: readonly QuotaReport[],
-  history: readonly QuotaSample[],
+  history: readonly QuotaSample[] | null,
+  copiesEndedAt: Date | null,
 ): (QuotaReport & { outlook: Outlook | null })[] {
-  const since = (history.at(-1)?.at ?? 0) - PACE_MS;
+  const known = copiesEndedAt === null ? [] : (history ?? []);
+  const since = Math.max((known.at(-1)?.at ?? 0) - PACE_MS, copiesEndedAt?.getTime() ?? 0);
   // Grouped once: there may be a thousand installations.
   const points = Map.groupBy(
-    history
+    known
       .filter(({ at }) => at >= since)
       .flatMap(({ at, figures }) => figures.map((figure): Point => ({ ...figure, at }))),
     ({ credential, bucket }) => `${credential} ${bucket}`,
