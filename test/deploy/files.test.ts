@@ -47,6 +47,24 @@ test("every image is named by its digest, and ours runs without rights on a root
   for (const [name, service] of Object.entries(services)) {
     if (service.image.startsWith("${TAIN_IMAGE")) {
       expect({ name, ...service }).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
+test("Prometheus reads the processes where compose and the image have them answer", () => {
+  const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
+  const answering = Object.entries(services).flatMap(
+    ([name, { command, environment: { PORT, METRICS_PORT } = {} }]) => {
+      if (command?.[0] === "db/migrate.ts" || PORT === undefined) return [];
+      return [`${name}:${command?.[0] === "src/web.ts" ? PORT : METRICS_PORT}`];
+    },
+  );
+  const { scrape_configs: read_by } = parse(read("deploy/prometheus/prometheus.yaml")) as {
+    scrape_configs: { static_configs: { targets: string[] }[] }[];
+  };
+  const targets = read_by.flatMap(({ static_configs: each }) => each.flatMap((one) => one.targets));
+  expect(targets).toEqual(answering);
+  expect(targets).toHaveLength(3);
+  const ports = new Set(targets.map((target) => target.split(":")[1]));
+  expect(read("deploy/Containerfile")).toMatch(new RegExp(`^EXPOSE ${[...ports].join(" ")}$`, "m"));
+});
+
       continue;
     }
     expect(service.image).toMatch(/^docker\.io\/[\w/]+:[\w.-]+@sha256:[0-9a-f]{64}$/);
