@@ -202,6 +202,17 @@ describe.each(["/-/openapi.json", "/-/docs"])("%s", (path) => {
 });
 
 describe("the page", () => {
+  test("has the README's line for gh, and for HTTPS the one that needs no proxy", async () => {
+    const ghIn = ({ text }: Answered) => /<h3>gh<\/h3>\s*<pre[^>]*><code>(.*?)<\/code>/s.exec(text)?.[1];
+    const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+    const line = /^http_proxy=.* gh issue list .*$/m.exec(readme)?.[0] ?? "none";
+    expect(ghIn(page)).toBe(line.replace("http://127.0.0.1:8080", world.url));
+    const behind = await world.openSibling({ PUBLIC_URL: "https://mirror.example" });
+    expect(ghIn(await askAt(behind, "GET", "/-/docs"))).toBe(
+      "GH_HOST=mirror.example GH_ENTERPRISE_TOKEN=$TOKEN gh issue list -R OWNER/NAME",
+    );
+  });
+
   test("loads nothing and runs nothing", () => {
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/=]{44}';/);

@@ -36,7 +36,7 @@ type PageSettings = Pick<
 export function* descriptionPage(
   description: Description,
   schema: GraphQLSchema,
-  { api, host, ...settings }: { api: string; host: string } & PageSettings,
+  { api, gh, ...settings }: { api: string; gh: string } & PageSettings,
 ): Iterable<string> {
   const { info } = description;
   const groups = tagGroups(description);
@@ -67,7 +67,7 @@ ${contents.map(([id = "", title = ""]) => `<li><a href="#${escapedHtml(id)}">${e
 <main>
 <h1>What this mirror serves</h1>
 <p class="lead">${escapedHtml(info.summary)}</p>
-${use(api, host)}
+${use(api, gh)}
 ${callers(settings)}
 ${answers(settings)}
 `;
@@ -80,7 +80,7 @@ ${answers(settings)}
 `;
 }
 
-function use(api: string, host: string): string {
+function use(api: string, gh: string): string {
   return `<section id="use">
 <h2>Point a client at it</h2>
 <p>Change the address that a client of the service uses to <code>${escapedHtml(api)}</code>, and show a token.</p>
@@ -90,10 +90,8 @@ ${code(`curl -H "Authorization: Bearer $TOKEN" "${api}/user/repos?per_page=5"`)}
 ${code(`const octokit = new Octokit({ baseUrl: "${api}", auth: process.env.TOKEN });
 const issues = await octokit.paginate("GET /repos/{owner}/{repo}/issues", { owner, repo });`)}
 <h3>gh</h3>
-${code(`export GH_HOST=${host} GH_ENTERPRISE_TOKEN=$TOKEN
-gh api user
-gh issue list --repo OWNER/NAME`)}
-<p class="note"><code>gh</code> takes a host without a path and speaks HTTPS to it (plain HTTP to <code>github.localhost</code> alone). Clients of an enterprise server find REST at <code>${escapedHtml(api)}/api/v3</code> and GraphQL at <code>${escapedHtml(api)}/api/graphql</code>.</p>
+${code(`${gh} gh issue list -R OWNER/NAME`)}
+<p class="note"><code>gh</code> takes a host without a path and speaks HTTPS to it (plain HTTP to <code>github.localhost</code> alone, to which this mirror is the proxy). Clients of an enterprise server find REST at <code>${escapedHtml(api)}/api/v3</code> and GraphQL at <code>${escapedHtml(api)}/api/graphql</code>.</p>
 <h3>GraphQL</h3>
 ${code(`curl -H "Authorization: Bearer $TOKEN" ${api}/graphql \\
   -d '{"query":"{ viewer { login } rateLimit { remaining } }"}'`)}

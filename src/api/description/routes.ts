@@ -13,8 +13,8 @@ import { describeApi } from "./document.ts";
 import { descriptionPage, PAGE_POLICY } from "./page.ts";
 import { readPublished } from "./published.ts";
 
-/** Placeholders for the caller's address in texts that are made once. No such hosts can exist. */
-const [ADDRESS, HOST] = ["https://address-of-the-caller.invalid", "host-of-the-caller.invalid"];
+/** Placeholders for the caller's address, and for gh's variables, in texts that are made once. No such hosts can exist. */
+const [ADDRESS, GH] = ["https://address-of-the-caller.invalid", "gh-of-the-caller.invalid"];
 
 /**
  * The routes that describe the API: `/-/openapi.json` for programs, `/-/docs` for people. They are free, and open to
@@ -48,7 +48,7 @@ export function description(
     const whole = await described();
     await giveWay();
     let text = "";
-    for (const piece of descriptionPage(whole, apiSchema(), { ...config, api: ADDRESS, host: HOST })) {
+    for (const piece of descriptionPage(whole, apiSchema(), { ...config, api: ADDRESS, gh: GH })) {
       text += piece;
       await giveWay();
     }
@@ -71,7 +71,7 @@ export function description(
         pageReply({ config, clock, pace }, exchange, requestIds.next(), async (address) => ({
           body: (await page())
             .replaceAll(ADDRESS, () => escapedHtml(address))
-            .replaceAll(HOST, () => escapedHtml(new URL(address).host)),
+            .replaceAll(GH, () => escapedHtml(ghVariables(address))),
           headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": PAGE_POLICY },
         })),
     },
@@ -102,6 +102,13 @@ async function pageReply(
     if (!(error instanceof ApiFault)) throw error;
     return faultReply(requestId, error);
   }
+}
+
+/** How gh is led here: it speaks plain HTTP to one name alone, to which this mirror is the proxy. Pure. */
+function ghVariables(address: string): string {
+  const { protocol, host } = new URL(address);
+  if (protocol === "https:") return `GH_HOST=${host} GH_ENTERPRISE_TOKEN=$TOKEN`;
+  return `http_proxy=${address} GH_HOST=github.localhost GH_TOKEN=$TOKEN`;
 }
 
 /** Makes something once, for all who ask for it. */
