@@ -58,7 +58,8 @@ export async function tain(args) {
 function needsNoStores([command, ...args]) {
   return (
     command === undefined ||
-    ["app", "help", "init", "mcp", "simulate"].includes(command) ||
+    ["app", "help", "init", "mcp", "simulate", "web", "worker", "scheduler"].includes(command) ||
+    (command === "migrate" && Boolean(process.env.DATABASE_URL)) ||
     [command, ...args].some((arg) => ["--help", "-h", "--version"].includes(arg))
   );
 }

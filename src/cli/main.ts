@@ -27,6 +27,9 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
     summary: "run everything: API, receiver, workers, scheduler (what `npm start` does)",
     load: async () => (await import("./up/up.ts")).up,
   },
+  web: { summary: "run the web process alone", load: async () => (await import("./up/processes.ts")).web },
+  worker: { summary: "run a worker alone", load: async () => (await import("./up/processes.ts")).worker },
+  scheduler: { summary: "run the scheduler alone", load: async () => (await import("./up/processes.ts")).scheduler },
   add: { summary: "mirror more repositories", load: async () => (await import("./repositories/add.ts")).add },
   remove: {
     summary: "mirror repositories no longer",

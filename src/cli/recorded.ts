@@ -9,7 +9,7 @@ const UNRECORDED: ReadonlySet<string> = new Set([
   ...["deliveries list", "deliveries show", "jobs list", "hooks check", "hooks list"],
   ...["targets list", "targets check", "targets deliveries"],
   ...["sql", "export", "readers list"],
-  ...["init", "up", "migrate", "app create"],
+  ...["init", "up", "migrate", "app create", "web", "worker", "scheduler"],
 ]);
 
 /** Whether the audit log has the command. A new one is recorded unless it is named here. */

@@ -34,11 +34,11 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
 test.each([
   [
     ["frob"],
-    "There is no command frob; the commands are init, up, add, remove, status, quota, backfill, audit, follow, mcp, deliveries, jobs, hooks, app, targets, token, sql, export, readers, audit-log, writes, migrate and doctor",
+    "There is no command frob; the commands are init, up, web, worker, scheduler, add, remove, status, quota, backfill, audit, follow, mcp, deliveries, jobs, hooks, app, targets, token, sql, export, readers, audit-log, writes, migrate and doctor",
   ],
   [
     ["--frob"],
-    "There is no option --frob; the commands are init, up, add, remove, status, quota, backfill, audit, follow, mcp, deliveries, jobs, hooks, app, targets, token, sql, export, readers, audit-log, writes, migrate and doctor",
+    "There is no option --frob; the commands are init, up, web, worker, scheduler, add, remove, status, quota, backfill, audit, follow, mcp, deliveries, jobs, hooks, app, targets, token, sql, export, readers, audit-log, writes, migrate and doctor",
   ],
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
@@ -172,6 +172,9 @@ test("every command has help that says what it takes and which options it has", 
   expect(names).toEqual([
     "init",
     "up",
+    "web",
+    "worker",
+    "scheduler",
     "add",
     "remove",
     "status",

@@ -37,16 +37,16 @@ test("the four processes are the same in the Procfile, compose, the chart and sy
   const units = globSync("deploy/systemd/*.service", { cwd: projectRoot }).map(
     (path) => /^ExecStart=\S+ (.*)$/m.exec(read(path))?.[1],
   );
-  const procfile = [...read("Procfile").matchAll(/^\w+: node (.*)$/gm)].map(([, entry]) => entry);
+  const commands: Record<string, string> = {
+    ...{ migrate: "db/migrate.ts", web: "src/web.ts", worker: "workers/main.ts", scheduler: "workers/scheduler.ts" },
+  };
+  const procfile = [...read("Procfile").matchAll(/^\w+: node scripts\/tain-command\.mjs (\w+)$/gm)].map(
+    ([, command = ""]) => commands[command],
+  );
   for (const each of [composed, charted, units, procfile]) expect(each.sort()).toEqual(PROGRAMS);
   for (const entry of PROGRAMS) expect(existsSync(join(projectRoot, entry))).toBe(true);
 });
 
-test("every image is named by its digest, and ours runs without rights on a root that it cannot write", () => {
-  const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
-  for (const [name, service] of Object.entries(services)) {
-    if (service.image.startsWith("${TAIN_IMAGE")) {
-      expect({ name, ...service }).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
 test("Prometheus reads the processes where compose and the image have them answer", () => {
   const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
   const answering = Object.entries(services).flatMap(
@@ -65,6 +65,11 @@ test("Prometheus reads the processes where compose and the image have them answe
   expect(read("deploy/Containerfile")).toMatch(new RegExp(`^EXPOSE ${[...ports].join(" ")}$`, "m"));
 });
 
+test("every image is named by its digest, and ours runs without rights on a root that it cannot write", () => {
+  const { services } = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, Service> };
+  for (const [name, service] of Object.entries(services)) {
+    if (service.image.startsWith("${TAIN_IMAGE")) {
+      expect({ name, ...service }).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
       continue;
     }
     expect(service.image).toMatch(/^docker\.io\/[\w/]+:[\w.-]+@sha256:[0-9a-f]{64}$/);

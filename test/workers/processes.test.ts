@@ -26,9 +26,9 @@ const DELIVERY = {
   "x-hub-signature-256": `sha256=${"0".repeat(64)}`,
 };
 
-/** Starts a process that the Procfile names. */
-function start(entry: string, env: NodeJS.ProcessEnv): Started {
-  const child = spawn(process.execPath, [entry], {
+/** Starts a process that the Procfile names, by its file or by a command. */
+function start(command: string, env: NodeJS.ProcessEnv): Started {
+  const child = spawn(process.execPath, command.split(" "), {
     env: { ...inherited, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -52,6 +52,10 @@ describe("each process of the Procfile", () => {
     ["src/web.ts", "Listening"],
     ["workers/main.ts", "Working"],
     ["workers/scheduler.ts", "Scheduling"],
+    ["src/cli/main.ts web", "Listening"],
+    ["src/cli/main.ts worker", "Working"],
+    ["src/cli/main.ts scheduler", "Scheduling"],
+    ["scripts/tain-command.mjs scheduler", "Scheduling"],
   ])("%s starts, stops on SIGTERM with status 0, and logs no error and no secret", async (entry, message) => {
     const env = await openStores();
     const started = start(entry, env);
@@ -75,15 +79,18 @@ describe("each process of the Procfile", () => {
     expect(await started.exited).toBe(0);
   });
 
-  test("a process says every fault of its configuration at once", async () => {
-    const started = start("workers/scheduler.ts", { UPSTREAM_URL: NOWHERE.upstream, PORT: "many" });
-    expect(await started.exited).toBe(1);
-    const output = started.lines.map((line) => line.msg).join("\n");
-    expect(output).toContain("DATABASE_URL is not set");
-    expect(output).toContain("WEBHOOK_SECRET is not set");
-    expect(output).toContain("PORT is not a port: many");
-    expect(output).not.toContain("    at ");
-  });
+  test.each(["workers/scheduler.ts", "src/cli/main.ts scheduler", "scripts/tain-command.mjs worker"])(
+    "%s says every fault of its configuration at once",
+    async (command) => {
+      const started = start(command, { UPSTREAM_URL: NOWHERE.upstream, PORT: "many" });
+      expect(await started.exited).toBe(1);
+      const output = started.lines.map((line) => line.msg).join("\n");
+      expect(output).toContain("DATABASE_URL is not set");
+      expect(output).toContain("WEBHOOK_SECRET is not set");
+      expect(output).toContain("PORT is not a port: many");
+      expect(output).not.toContain("    at ");
+    },
+  );
 
   test("a process that cannot finish in SHUTDOWN_TIMEOUT ends with status 1", async () => {
     const env = await openStores();
