@@ -38,7 +38,11 @@ async function runAuditLog({ values, env, resources, within }: Given, output: Ou
     ...(action === undefined ? {} : { action }),
   });
   output.document({ entries });
-  output.line(entries.length === 0 ? "No entry of the audit log is like that" : entriesTable(entries, ctx));
+  const none =
+    sinceMs === null && actor === undefined && action === undefined
+      ? "The audit log has no entry yet"
+      : "No entry of the audit log is like that";
+  output.line(entries.length === 0 ? none : entriesTable(entries, ctx));
   return 0;
 }
 

@@ -101,7 +101,7 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
   },
 };
 
-if (import.meta.main) process.stdout.on("error", endQuietly);
+if (import.meta.main) for (const stream of [process.stdout, process.stderr]) stream.on("error", endQuietly);
 // Set instead of calling exit, which would lose what was written to a pipe.
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2), process.env, process);
 

@@ -46,7 +46,11 @@ async function runList({ values, env, resources, within }: Given, output: Output
     ...(token === undefined ? {} : { token }),
   });
   output.document({ writes: found });
-  output.line(found.length === 0 ? "No write in the record is like that" : writesTable(found, ctx));
+  const none =
+    sinceMs === null && repository === undefined && token === undefined
+      ? "Nobody has written anything through this mirror yet"
+      : "No write in the record is like that";
+  output.line(found.length === 0 ? none : writesTable(found, ctx));
   return 0;
 }
 

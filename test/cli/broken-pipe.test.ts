@@ -13,3 +13,10 @@ test("a reader that has seen enough, as in `tain … | head`, makes no command f
   const [said, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   expect([code, said]).toEqual([0, ""]);
 });
+
+test("nor does one of what a command says of itself, as in `tain … 2>&1 | head`", async () => {
+  const child = spawn(process.execPath, [main, "frob"], { env: inherited, stdio: ["ignore", "pipe", "pipe"] });
+  child.stderr.destroy();
+  const [said, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
+  expect([code, said]).toEqual([2, ""]);
+});

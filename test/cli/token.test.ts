@@ -225,6 +225,16 @@ test("of two tokens that are made at once with one name, one is; a revoked token
   );
 });
 
+test("a database that lets nobody in by its address is named as such", async () => {
+  const url = new URL(shared.ctx.config.databaseUrl);
+  url.pathname = "/nowhere";
+  expect(await tainOn(shared, ["token", "list"], { DATABASE_URL: url.href })).toMatchObject({
+    code: 1,
+    stderr:
+      'tain: Postgres cannot be used (database "nowhere" does not exist): see that DATABASE_URL is right and the server runs\n',
+  });
+});
+
 test("one unknown name among several revokes none; a name is that of the token which is not revoked", async () => {
   const create = async () => (await tainOn(shared, ["token", "create", "--name", "dashboards", "--json"])).json;
   const before = await create();

@@ -323,3 +323,18 @@ test("the pace is what was read between two looks; without an end in access no t
   expect(paceLine(now, paceBetween(before, now))).toBe("2,000 resources in 20 of 100 pages, 200/s, about 40s to go");
   expect(paceLine({ ...now, expectedPages: null }, null)).toBe("2,000 resources in 20 pages");
 });
+
+test.each(["token list", "status", "jobs list", "hooks list"])(
+  "tain %s without its Postgres says what to see to, and not where in the code",
+  async (command) => {
+    const settings = {
+      ...{ DATABASE_URL: "postgres://tain@127.0.0.1:1/tain", REDIS_URL: "redis://127.0.0.1:1" },
+      ...{ UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "t" },
+    };
+    const { code, stderr } = await tainHere(command.split(" "), { ...HERE, ...settings });
+    expect([code, stderr]).toEqual([
+      1,
+      "tain: Postgres cannot be used (connect ECONNREFUSED 127.0.0.1:1): see that DATABASE_URL is right and the server runs\n",
+    ]);
+  },
+);

@@ -10,7 +10,9 @@ test("the record of writes answers who did what: for people, for programs, and b
   });
   const name = world.first;
   await world.mirror(name);
-  expect((await tainProcessOn(world, ["writes", "list"])).stdout).toBe("No write in the record is like that\n");
+  expect((await tainProcessOn(world, ["writes", "list"])).stdout).toBe(
+    "Nobody has written anything through this mirror yet\n",
+  );
   const { token, id } = (await tainOn(world, ["token", "create", "--write", "--json"])).json;
   const path = `/repos/${name}/issues/1`;
   const closed = await askAt(world.url, "PATCH", path, { token, body: '{"state":"closed"}' });

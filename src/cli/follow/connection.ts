@@ -45,7 +45,7 @@ export async function* connect(
     return { reason: "the connection was closed", afterMs: null };
   } catch (error) {
     if (error instanceof CommandError || leaving.aborted) throw error;
-    return { reason: rootReasonOf(error), afterMs: null };
+    return { reason: `the mirror does not answer (${rootReasonOf(error)})`, afterMs: null };
   } finally {
     clearTimeout(watch);
   }

@@ -40,7 +40,11 @@ export class Questions implements Disposable {
       this.#waiting = null;
     });
     this.#interface.on("SIGINT", () => this.#stop("Interrupted"));
-    this.#interface.on("close", () => this.#stop("There are no more answers"));
+    this.#interface.on("close", () => {
+      // The question stands at the end of a line, which what is said next would go on.
+      if (this.#waiting) this.#write("\n");
+      this.#stop("There are no more answers");
+    });
   }
 
   /** Asks until there is an answer that `check` takes. An error of `check` is shown as the reason why not. */
