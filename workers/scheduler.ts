@@ -5,7 +5,7 @@ import { runProcess } from "../src/operations/entry.ts";
 import { openHeartbeat } from "../src/operations/heartbeat.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { openShutdown } from "../src/operations/shutdown.ts";
-import { QueueUnavailableError } from "../src/queues/queues.ts";
+import { QueueUnavailableError } from "../src/queues/unavailable.ts";
 import { upsertSchedules } from "../src/sync/schedules.ts";
 import { waitUnlessAborted } from "../src/waits/repeated.ts";
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { enableCompileCache } from "node:module";
 import { inspect } from "node:util";
 import {
   type Command,
@@ -12,6 +13,7 @@ import {
   parseArguments,
   UsageError,
 } from "./terminal/command.ts";
+import { COMPILED } from "./terminal/compiled.ts";
 import { type OutputStreams, openOutput } from "./terminal/output.ts";
 
 /**
@@ -101,6 +103,7 @@ const COMMANDS: Readonly<Record<string, { summary: string; load: () => Promise<C
   },
 };
 
+if (import.meta.main) enableCompileCache(COMPILED);
 if (import.meta.main) for (const stream of [process.stdout, process.stderr]) stream.on("error", endQuietly);
 // Set instead of calling exit, which would lose what was written to a pipe.
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2), process.env, process);

@@ -1,6 +1,6 @@
 import { type Asked, askedLately } from "../api/callers/spared.ts";
 import { type Spender, spenders } from "../api/callers/spenders.ts";
-import { copiesEndedAt } from "../health/status.ts";
+import { copiesEndedAt } from "../health/copies.ts";
 import { openStores } from "../stores.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";

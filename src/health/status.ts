@@ -3,7 +3,7 @@ import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { type QueueCounts, queueCounts } from "../queues/counts.ts";
-import { QueueUnavailableError } from "../queues/queues.ts";
+import { QueueUnavailableError } from "../queues/unavailable.ts";
 import { VERSION } from "../version.ts";
 import { loadCommonProblems, loadRepositoryProblems } from "./problems.ts";
 
@@ -104,14 +104,6 @@ export async function loadStatus<Quota>(
     replicas: replicaStates,
     forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
   };
-}
-
-/** Since when no copy is under way, by our clock; the epoch: there was none. Null: one is. */
-export async function copiesEndedAt({ db }: Pick<Context, "db">): Promise<Date | null> {
-  const [row] = await db.query<{ ended_at: Date | null }>(sql`
-    select case when not coalesce(bool_or(state = 'backfilling' and problem is null), false)
-      then coalesce(max(backfilled_at), to_timestamp(0)) end as ended_at from repository_syncs`);
-  return row?.ended_at ?? null;
 }
 
 /** The queues' counts. Null: unknown, and the log says why. The status is useful without them. */

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { HttpError } from "../http/errors.ts";
 import { type Json, objectOf } from "../json.ts";
 import { type AskedCommand, askCommand, type CommandReport, readCommand, waitsFor } from "../queues/commands.ts";
-import { QueueUnavailableError } from "../queues/queues.ts";
+import { QueueUnavailableError } from "../queues/unavailable.ts";
 
 /**
  * The commands that the page may ask for, each with its allowed flags and options with a value. None of them reads a

@@ -19,6 +19,7 @@ import {
   type ShardedTask,
   type TargetJob,
 } from "./jobs.ts";
+import { QueueUnavailableError } from "./unavailable.ts";
 
 export interface Queues {
   inbox: Queue<InboxJob>;
@@ -141,11 +142,6 @@ export function openQueues({
 
 export async function closeQueues(queues: Queues): Promise<void> {
   await Promise.all(Object.values(queues).map((queue: Queue) => queue.close()));
-}
-
-/** Redis cannot take a job at the moment, or does not list the jobs that it has. */
-export class QueueUnavailableError extends Error {
-  override name = "QueueUnavailableError";
 }
 
 /** What asking the queues takes. */

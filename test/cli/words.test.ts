@@ -338,3 +338,19 @@ test.each(["token list", "status", "jobs list", "hooks list"])(
     ]);
   },
 );
+
+test("what shows the quota loads nothing of the queues, which would take longer than the rest", async () => {
+  const hook = `import { registerHooks } from "node:module";
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
+    process.on("exit", () => console.log(JSON.stringify(loaded)));`;
+  const settings = {
+    ...{ DATABASE_URL: "postgres://tain@127.0.0.1:1/tain", REDIS_URL: "redis://127.0.0.1:1" },
+    ...{ UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "t" },
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}`,
+  };
+  const { stdout } = await tain(["quota"], settings);
+  const loaded: string[] = JSON.parse(stdout);
+  expect(loaded.filter((url) => url.includes("/pg/")).length).toBeGreaterThan(0);
+  expect(loaded.filter((url) => url.includes("/bullmq/"))).toEqual([]);
+});

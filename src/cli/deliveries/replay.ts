@@ -6,7 +6,7 @@ import {
   replayDeliveries,
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { QueueUnavailableError } from "../../queues/unavailable.ts";
 import { Waits } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
 import { type Action, type Given, UsageError } from "../terminal/command.ts";

@@ -1,6 +1,7 @@
 import type { Context } from "../../context.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
-import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueBackfill } from "../../queues/queues.ts";
+import { QueueUnavailableError } from "../../queues/unavailable.ts";
 import { restartBackfill } from "../../sync/backfill/backfill.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, CommandError, type Given } from "../terminal/command.ts";

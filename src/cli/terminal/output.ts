@@ -104,7 +104,7 @@ export function spanOf(ms: number): string {
 
 /** `2,412`. Pure. */
 export function grouped(count: number): string {
-  return Math.round(count).toLocaleString("en-US");
+  return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** `1 page`, `2 pages`. Pure. */

@@ -1,7 +1,7 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { ConfigError } from "../../config.ts";
 import { codeOf, rootReasonOf, wholeReasonOf } from "../../failure.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { QueueUnavailableError } from "../../queues/unavailable.ts";
 import { OriginMismatchError } from "../../sync/following/origin.ts";
 import {
   CredentialRejectedError,

@@ -1,6 +1,7 @@
 import { execArgv, execPath, execve } from "node:process";
 import { fileURLToPath } from "node:url";
 import { type Command, CommandError } from "../terminal/command.ts";
+import { COMPILED } from "../terminal/compiled.ts";
 
 /** What is said of each. */
 const COMMON = `
@@ -41,7 +42,10 @@ function processCommand(name: string, entry: URL, about: string): Command {
     // This process becomes the other one: signals and the exit code are that one's own.
     run: async () => {
       if (!execve) throw new CommandError(`This system cannot replace a process: run ${fileURLToPath(entry)} instead`);
-      return execve(execPath, [execPath, ...execArgv, fileURLToPath(entry)], process.env);
+      return execve(execPath, [execPath, ...execArgv, fileURLToPath(entry)], {
+        NODE_COMPILE_CACHE: COMPILED,
+        ...process.env,
+      });
     },
   };
 }

@@ -1,7 +1,7 @@
 import { isPostgresDataException, isPostgresOutage } from "../../../db/outage.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../inbox/inbox.ts";
 import { InvalidRepresentationError } from "../../mirror/store/observation.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { QueueUnavailableError } from "../../queues/unavailable.ts";
 import {
   CredentialRejectedError,
   GraphqlTooHeavyError,

@@ -1,6 +1,7 @@
 import type { Context } from "../../context.ts";
 import { countWaiting } from "../../inbox/deliveries.ts";
-import { askQueues, QueueUnavailableError } from "../../queues/queues.ts";
+import { askQueues } from "../../queues/queues.ts";
+import { QueueUnavailableError } from "../../queues/unavailable.ts";
 import { Waits } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
 
