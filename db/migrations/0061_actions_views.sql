@@ -55,8 +55,8 @@ comment on column tain_v1.workflow_runs.name is 'The name of its workflow, or th
 comment on column tain_v1.workflow_runs.event is 'What started it, such as push.';
 comment on column tain_v1.workflow_runs.head_sha is 'The commit.';
 comment on column tain_v1.workflow_runs.head_branch is 'The branch. Null: it came from a fork.';
-comment on column tain_v1.workflow_runs.run_number is 'The how manieth of its workflow it is.';
-comment on column tain_v1.workflow_runs.run_attempt is 'The how manieth attempt of it this is.';
+comment on column tain_v1.workflow_runs.run_number is 'Its number among the runs of its workflow.';
+comment on column tain_v1.workflow_runs.run_attempt is 'The number of its latest attempt.';
 comment on column tain_v1.workflow_runs.status is 'queued, in_progress, completed, waiting, requested or pending.';
 comment on column tain_v1.workflow_runs.conclusion is 'How it ended: success, failure, neutral, cancelled, skipped, timed_out, action_required, stale or startup_failure. Null: it has not ended.';
 comment on column tain_v1.workflow_runs.actor is 'Who started it: the login. Null: the account is gone.';
