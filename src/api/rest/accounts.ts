@@ -8,7 +8,7 @@ import { ApiFault, type FieldFault, notFound, unmirrored, unshown } from "../dia
 import { choice, sentChoice, sentDirection } from "../dialect/protocol.ts";
 import { shownByUpstream } from "../forward/as-caller.ts";
 import { storeShown } from "../forward/store-shown.ts";
-import { askedPage, numberParam, repositoryPage } from "./page.ts";
+import { askedPage, numberParam, pageDb, repositoryPage } from "./page.ts";
 
 /** The keys that only an organisation's own page has. */
 const ORGANIZATION_KEYS: readonly string[] = [
