@@ -1,5 +1,9 @@
 import pg from "pg";
-import { ANNOUNCED, LISTENING, WRITING } from "./database.ts";
+import { RETRIES } from "../src/waits/retries.ts";
+import { ANNOUNCED } from "./database.ts";
+import { holdersEnd, lockHolders } from "./holders.ts";
+import { isPostgresOutage } from "./outage.ts";
+import { compiled } from "./sql.ts";
 
 interface Listening {
   onText: (text: string) => void;
@@ -9,6 +13,13 @@ interface Listening {
   connectMs?: number;
   /** How long to wait for running transactions that found no listener. All new listeners wait together. */
   waitMs?: number;
+}
+
+/** A transaction that found no listener does not end. */
+class NotEndingError extends Error {
+  override name = "NotEndingError";
+  override message = "A transaction that announces changes does not end";
+  readonly code = "55P03"; // lock_not_available
 }
 
 /**
@@ -33,18 +44,19 @@ export async function listen(
     isOver = true;
     onLost(error);
   };
+  const { text, values } = compiled(lockHolders("listeners", "AccessShareLock"));
   client.on("error", lost);
   client.on("end", () => lost(new Error("The connection to Postgres was closed")));
   client.on("notification", ({ payload = "" }) => onText(payload));
   try {
     await client.connect();
-    // The server itself ends its wait behind a client that has given up.
-    await client.query("select set_config('lock_timeout', $1, false)", [String(2 * waitMs)]);
     await client.query(`listen ${ANNOUNCED}`);
-    await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
-    // A transaction that looked earlier saw no listener; it commits before this lock is granted. A transaction that
-    // looks from now on finds the listeners' lock taken.
-    await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
+    // Rows of listeners that ended without a word only cost notifications that nobody hears.
+    await client.query("delete from listeners where pid not in (select pid from pg_stat_activity)");
+    await client.query("insert into listeners (pid) values (pg_backend_pid()) on conflict do nothing");
+    const look = async () => (await client.query<{ holder: string }>(text, [...values])).rows;
+    const policy = { ...RETRIES.logEnd, withinMs: waitMs };
+    if (!(await holdersEnd(look, { policy, random: Math.random }))) throw new NotEndingError();
   } catch (error) {
     await client.end();
     throw error;
@@ -52,8 +64,16 @@ export async function listen(
   isOver = false;
   return {
     [Symbol.asyncDispose]: async () => {
+      const forgotten = isOver ? null : client.query("delete from listeners where pid = pg_backend_pid()");
       isOver = true;
-      await client.end();
+      try {
+        await forgotten;
+      } catch (error) {
+        // The next listener forgets the row.
+        if (!isPostgresOutage(error)) throw error;
+      } finally {
+        await client.end();
+      }
     },
   };
 }

@@ -138,13 +138,8 @@ class Runner implements Queries {
 
 /** The channel of announcements. */
 export const ANNOUNCED = "tain_changes";
-/** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
-export const LISTENING = 7_241_947;
-/**
- * A transaction that looks for listeners holds this lock, shared, until it ends. A new listener waits for such
- * transactions.
- */
-export const WRITING = 7_241_948;
+/** Beyond this share of Postgres' queue of notifications, none is sent: a full queue makes the commit fail. */
+const FULLEST_QUEUE = 0.5;
 
 export interface Clock {
   now(): Date;
@@ -183,19 +178,16 @@ export class Transaction extends Runner {
 
   /**
    * Sends texts to the listeners in every process when the transaction commits. NOTIFY makes the commits of all notifying
-   * transactions wait for each other, so it runs only if a process listens. To find out, the transaction tries the lock
-   * that listeners hold. If the lock is taken, there seems to be a listener. Two transactions that try at once may take
-   * each other for a listener, which only costs a NOTIFY without a listener. Reading the view of all locks would be exact,
-   * but takes milliseconds.
+   * transactions wait for each other, so it runs only if a process listens. Each listener has a row in `listeners`, and
+   * a new one waits for the transactions that may have looked before it: reading the table locks it until the end.
+   *
+   * Any login may listen, never read, and fill the queue of notifications. Then listeners hear nothing more.
    */
   async announce(texts: readonly string[]): Promise<void> {
     if (texts.length === 0) return;
     await this.prepared(sql`
-      with heard as materialized (
-        select case
-          when not pg_try_advisory_xact_lock_shared(${WRITING}) then true
-          when pg_try_advisory_lock(${LISTENING}) then not pg_advisory_unlock(${LISTENING})
-          else true end as is_heard)
+      with heard as materialized (select case when exists (select from listeners)
+        then pg_notification_queue_usage() < ${FULLEST_QUEUE} else false end as is_heard)
       select pg_notify(${ANNOUNCED}, one) from unnest(${[...new Set(texts)]}::text[]) as x(one), heard where is_heard`);
   }
 
@@ -206,6 +198,12 @@ export class Transaction extends Runner {
       await this.query(sql`select raise_revisions(${ids}::bigint[], ${names}::text[])`);
   }
 }
+
+/**
+ * A statement of a transaction waits for a lock for a minute at most, and then fails as during an outage. Transactions
+ * of Tain's end within seconds: whoever holds a lock for longer may hold it for good.
+ */
+const BEGIN = "begin; set local lock_timeout = 60000";
 
 /** One connection of the pool. */
 class PoolConnection extends Runner {
@@ -226,7 +224,7 @@ class PoolConnection extends Runner {
 
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     this.isInTransaction = true;
-    await this.#client.query("begin");
+    await this.#client.query(BEGIN);
     const tx = new Transaction(this.#client, this.#names, this.#tracing, this.#clock);
     let result: T;
     try {

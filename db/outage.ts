@@ -1,9 +1,12 @@
 /**
- * Whether Postgres was away: no connection, a broken connection, or a server that starts, stops or is full. The same
- * work may succeed later.
+ * Whether Postgres was away: no connection, a broken connection, a server that starts, stops or is full, or a lock that
+ * is not given back. The same work may succeed later.
  */
 export function isPostgresOutage(error: unknown): boolean {
-  return hasCause(error, ({ code, message }) => isOutageCode(code) || MESSAGES.has(String(message)));
+  return hasCause(
+    error,
+    (cause) => isOutageCode(cause.code) || MESSAGES.has(String(cause.message)) || isQueueFull(cause),
+  );
 }
 
 /** Whether all connections of a pool were in use for so long that no statement could be sent. Postgres may be well. */
@@ -27,7 +30,15 @@ export function isPostgresCancelled(error: unknown): boolean {
  * cannot help.
  */
 export function isPostgresDataException(error: unknown): boolean {
-  return hasCause(error, ({ code }) => typeof code === "string" && /^(22\w{3}|23502)$/.test(code));
+  return hasCause(
+    error,
+    (cause) => typeof cause.code === "string" && /^(22\w{3}|23502)$/.test(cause.code) && !isQueueFull(cause),
+  );
+}
+
+/** Postgres' queue of notifications is full, which has the same code as a value that is too long. */
+function isQueueFull({ code, routine }: PostgresFailure): boolean {
+  return code === "54000" && routine === "PreCommit_Notify";
 }
 
 /** The same, or a constraint forbids what the statement would store (class 23). */
@@ -45,7 +56,14 @@ export function isOfPostgres(error: unknown): boolean {
 /** A code of Postgres always has a digit. System errors of five letters, such as EPERM, have none. */
 const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
 
-function hasCause(error: unknown, isSo: (cause: { code?: unknown; message?: unknown }) => boolean): boolean {
+interface PostgresFailure {
+  code?: unknown;
+  message?: unknown;
+  /** Of an error of Postgres: the function of the server that failed. */
+  routine?: unknown;
+}
+
+function hasCause(error: unknown, isSo: (cause: PostgresFailure) => boolean): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     // A host with several addresses fails with an error for each.
     const parts = cause instanceof AggregateError ? [cause, ...cause.errors] : [cause];
@@ -65,8 +83,10 @@ const CODES: ReadonlySet<string> = new Set([
   "57P03", // cannot_connect_now
   "57P05", // idle_session_timeout
   "53100", // disk_full
+  "53200", // out_of_memory: also where other sessions hold as many locks as the server has room for
   "53300", // too_many_connections
   "25006", // read_only_sql_transaction: a standby that has not been promoted yet
+  "55P03", // lock_not_available: another transaction does not end
   "55000", // object_not_in_prerequisite_state: such a standby was asked for its own log position
   "ECONNREFUSED",
   "ECONNRESET",

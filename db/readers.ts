@@ -18,8 +18,12 @@ export function isReaderName(name: string): boolean {
 /** Queries that take longer are stopped. An operator may change it: `alter role … set statement_timeout`. */
 const LONGEST_QUERY = "60s";
 
+/** Connections of one login. Each may hold what it locks, and there are few of them. */
+const MOST_CONNECTIONS = 5;
+
 /**
- * Makes a role that logs in and reads these repositories only.
+ * Makes a role that logs in and reads these repositories only. Answers whether it may name the tables, since then it can
+ * lock them, and stop the mirror: by a right that Postgres gives everybody, and that only the schema's owner takes away.
  * @param reader.name as `isReaderName` takes it
  * @param reader.password hexadecimal
  * @throws pg.DatabaseError 42710 if there is a role of this name, 42501 if the connection's user may make none
@@ -27,10 +31,11 @@ const LONGEST_QUERY = "60s";
 export async function createReader(
   db: Database,
   { name, password, repositoryIds }: { name: string; password: string; repositoryIds: readonly number[] },
-): Promise<void> {
+): Promise<{ mayLock: boolean }> {
   const role = sql.identifier(name);
-  await db.transaction(async (tx) => {
-    await tx.query(sql`create role ${role} login password ${sql.script(`'${password}'`)}`);
+  return await db.transaction(async (tx) => {
+    const limit = sql.script(`connection limit ${MOST_CONNECTIONS}`);
+    await tx.query(sql`create role ${role} login ${limit} password ${sql.script(`'${password}'`)}`);
     await tx.query(sql`alter role ${role} set search_path = tain_v1`);
     await tx.query(sql`alter role ${role} set default_transaction_read_only = on`);
     await tx.query(sql`alter role ${role} set statement_timeout = ${sql.script(`'${LONGEST_QUERY}'`)}`);
@@ -39,6 +44,10 @@ export async function createReader(
     await tx.query(sql`grant select on all tables in schema tain_v1 to ${role}`);
     await tx.query(sql`
       insert into reader_repositories (repository_id, role) select id, ${name} from unnest(${repositoryIds}::bigint[]) id`);
+    const [row] = await tx.query<{ mayLock: boolean }>(
+      sql`select has_schema_privilege(${name}, 'public', 'usage') as "mayLock"`,
+    );
+    return { mayLock: row?.mayLock ?? true };
   });
 }
 

@@ -19,6 +19,20 @@ $$;
 
 grant usage on schema public to tain_reader;
 
+-- Who may name a table can lock it, whatever else they may not: `prepare` and `create trigger` lock before they ask for
+-- rights, and two sessions stop all writers so. Temporary tables fill the disk. Our roles are granted what they need by
+-- name; a role of somebody else's that needs it is, too. Where this user owns neither, nothing changes.
+do $$
+begin
+  if (select pg_has_role(current_user, nspowner, 'usage') from pg_namespace where nspname = 'public') then
+    revoke usage on schema public from public;
+  end if;
+  if (select pg_has_role(current_user, datdba, 'usage') from pg_database where datname = current_database()) then
+    execute format('revoke temporary on database %I from public', current_database());
+  end if;
+end
+$$;
+
 -- What upstream showed.
 grant select on
   former_names, issue_transfers, issue_labels, issue_assignees, checked_commits,
@@ -73,6 +87,7 @@ end
 $$;
 
 -- Not granted:
+-- turns, listeners: whoever can lock them may hold up the mirror.
 -- reader_repositories: who may read what.
 -- api_tokens: the hashes of our own tokens.
 -- validators, token_owners: fingerprints of upstream's tokens.

@@ -41,6 +41,10 @@ grant select, insert, update on found_changes to tain_web;
 -- It names a new history of the database when a replica was promoted.
 grant select, insert, update on eras to tain_web;
 
+-- It takes turns, and hears what is announced. Whoever can lock these may hold up the mirror.
+grant select, insert, update on turns to tain_web;
+grant select, insert, delete on listeners to tain_web;
+
 -- How the mirror stands is for others to change.
 grant select on
   checked_commits, pull_request_commits, pull_request_files, pull_request_threads,

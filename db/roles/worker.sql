@@ -27,7 +27,8 @@ grant select, insert, update, delete on
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners,
   events, event_log, found_changes, targets, target_cursors, target_asks, target_deliveries
 to tain_worker;
-grant select on origin, schema_migrations, eras to tain_worker;
+grant select on origin, schema_migrations, eras, listeners to tain_worker;
+grant select, insert, update on turns to tain_worker;
 grant execute on function sent_payload(bigint, bigint) to tain_worker;
 
 do $$

@@ -9,6 +9,24 @@ export const exclusiveWork = pgTable("exclusive_work", {
   heldUntil: timestamptz("held_until").notNull(),
 });
 
+/**
+ * One row is one thing at which transactions take turns: one at a time locks the row. Only Tain's own roles may, while
+ * Postgres lets every login take advisory locks.
+ */
+export const turns = pgTable(
+  "turns",
+  {
+    purpose: text().notNull(),
+    slot: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.purpose, table.slot], name: "turns_pkey" })],
+);
+
+/** One row is one connection that hears what is announced. It is deleted when the connection ends in order. */
+export const listeners = pgTable("listeners", {
+  pid: integer().primaryKey(),
+});
+
 /** One row is one task of upkeep, and up to when it has looked. */
 export const upkeep = pgTable("upkeep", {
   task: text().primaryKey(),

@@ -1,8 +1,7 @@
 import type { Queries } from "../../db/database.ts";
+import { holdersEnd, lockHolders } from "../../db/holders.ts";
 import { sql } from "../../db/sql.ts";
-import { lookUntil } from "../waits/repeated.ts";
 import { RETRIES } from "../waits/retries.ts";
-import { PLACING } from "./log.ts";
 
 /** At most this many events are counted. With more, the locks are asked instead. */
 const MOST_COUNTED = 1_000;
@@ -77,25 +76,9 @@ export class LogEnd {
     const [row] = await this.#db.prepared<{ given: number }>(
       sql`select case when is_called then last_value else 0 end::float8 as given from event_place`,
     );
-    // The locks are read after the number, so a transaction with an earlier place holds its lock or has ended.
-    let holders: string[] | null = null;
-    const haveEnded = await lookUntil(
-      async () => {
-        holders = await this.#holders(holders);
-        return holders.length === 0;
-      },
-      { policy: RETRIES.logEnd, random: this.#random },
-    );
+    // The locks are read after the number, so a transaction with an earlier place still locks the sequence or has ended.
+    const look = () => this.#db.prepared<{ holder: string }>(lockHolders("event_place", "RowExclusiveLock"));
+    const haveEnded = await holdersEnd(look, { policy: RETRIES.logEnd, random: this.#random });
     return haveEnded ? (row?.given ?? 0) : null;
-  }
-
-  /** The transactions that may be giving out places, those among `some` where that is given. */
-  async #holders(some: readonly string[] | null): Promise<string[]> {
-    const rows = await this.#db.prepared<{ holder: string }>(sql`
-      select l.virtualtransaction || ' ' || l.pid as holder from pg_locks l
-        where l.locktype = 'advisory' and l.classid = 0 and l.objid = ${PLACING} and l.objsubid = 1 and l.granted
-          and l.database = (select oid from pg_database where datname = current_database())`);
-    const holders = rows.map(({ holder }) => holder);
-    return some === null ? holders : holders.filter((holder) => some.includes(holder));
   }
 }

@@ -1,5 +1,6 @@
 import { type Transaction, together } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
+import { takeTurns } from "../../db/turns.ts";
 import type { Context } from "../context.ts";
 import { enqueueTargets, enqueueTask, orLater } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";
@@ -23,12 +24,6 @@ const NO_REPOSITORY = 0;
 
 /** The announcement of transactions that have added to the log. */
 export const EVENTS_TOLD = "events";
-
-/**
- * The key of an advisory lock; any constant will do. A transaction that gives out places holds it, shared, until its
- * end. So `LogEnd` can tell when every place up to a number is settled.
- */
-export const PLACING = 7_241_949;
 
 /**
  * Writes settled deliveries into the ordered log, and answers the targets to wake after the commit. Readers ask
@@ -58,7 +53,7 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
           left join (repositories r join repository_syncs s on s.repository_id = r.id) on r.id = x.repository_id
         on conflict (repository_id, guid) do nothing`);
   const [, , woken] = await together([
-    lockPlaces(tx, repositoryIds),
+    takeTurns(tx, "events", repositoryIds),
     written(),
     place(tx, repositoryIds),
     tx.announce([EVENTS_TOLD]),
@@ -78,7 +73,7 @@ async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Pro
     const repositoryIds = rows.map(({ repositoryId }) => repositoryId);
     if (repositoryIds.length > 0)
       await db.transaction((tx) =>
-        together([lockPlaces(tx, repositoryIds), place(tx, repositoryIds), tx.announce([EVENTS_TOLD])]),
+        together([takeTurns(tx, "events", repositoryIds), place(tx, repositoryIds), tx.announce([EVENTS_TOLD])]),
       );
     if (repositoryIds.length < PLACED_AT_ONCE) return;
     last = repositoryIds.at(-1) ?? last;
@@ -94,20 +89,16 @@ const IS_READY = sql`e.id is null and not exists (
     and coalesce(p.repository_id, ${NO_REPOSITORY}) = e.repository_id
     and (p.received_at, p.id) < (e.received_at, e.delivery_id))`;
 
-/** Locks in one order, so that two transactions with the same repositories do not deadlock. */
-async function lockPlaces(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
-  await tx.prepared(sql`select pg_advisory_xact_lock_shared(${PLACING}), pg_advisory_xact_lock(key) from (
-    select distinct hashtextextended('tain events ' || id, 0) as key
-      from unnest(${sql.array(repositoryIds, "bigint")}) as x(id) order by key) keys`);
-}
-
 /**
  * Gives events their places in the order of receipt, and answers the targets to wake. A target that a turn holds is
  * left out, since the turn looks again. So is a target that waits to try again. Turns pass over a cursor that this
  * transaction has locked, so an event there may wait without a turn.
  *
  * Batches of deliveries are applied side by side, so a later delivery may be settled first. It waits for the earlier
- * ones. This is a statement of its own, since it has to see the rows of the lock's previous holder.
+ * ones. This is a statement of its own, since it has to see the rows of the turn's previous holder.
+ *
+ * `nextval` locks the sequence until the end of the transaction. By this lock `LogEnd` can tell when every place up to a
+ * number is settled.
  */
 async function place(tx: Transaction, repositoryIds: readonly number[]): Promise<number[]> {
   const rows = await tx.prepared<{ target_id: string }>(sql`

@@ -2,6 +2,7 @@ import { and, eq, gt, type InferSelectModel, isNotNull } from "drizzle-orm";
 import type { Queries, Transaction } from "../../db/database.ts";
 import type { TargetContentType, TargetMadeBy, TargetScope, TokenOf } from "../../db/schema/states.ts";
 import { type SQL, sql } from "../../db/sql.ts";
+import { takeTurns } from "../../db/turns.ts";
 import { openAny, sealNewest } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { targets } from "../schema.ts";
@@ -90,14 +91,9 @@ export async function findTarget({ db }: { db: Queries }, id: number, scope?: Sc
 /** Judges a change by the other targets of the scope. It may throw. */
 export type RequireFit = (others: readonly Target[]) => void;
 
-/** The key of the lock under which the targets of a scope are counted and added to. */
-function scopeLock({ kind, id }: Scope): string {
-  return `tain targets ${kind} ${id}`;
-}
-
 /** Two callers who add at once would each count the other's target as absent, so they take turns. */
 async function judged(tx: Transaction, scope: Scope, except: number | null, require: RequireFit): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${scopeLock(scope)}, 0))`);
+  await takeTurns(tx, "targets", [`${scope.kind} ${scope.id}`]);
   require((await listTargets({ db: tx }, scope)).filter(({ id }) => id !== except));
 }
 

@@ -140,7 +140,7 @@ describe("when the store falters after upstream has done it, the answer comes on
   test("it loses a deadlock", () =>
     editStruck("unlocked", async (client) => {
       await client.query("set local deadlock_timeout = '1min'");
-      await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`tain write ${repoId}`]);
+      await client.query("select from turns where purpose = 'write' for update");
     }));
 });
 

@@ -338,7 +338,9 @@ describe("a reader of some repositories", () => {
     const made = await tainOn(world, ["readers", "create", name, "--repos", names[1]?.toUpperCase() ?? ""]);
     expect(made).toMatchObject({
       code: 0,
-      stderr: `tain: ${name} reads ${names[1]?.toLowerCase()}. The password is shown this once\n`,
+      stderr:
+        `tain: ${name} reads ${names[1]?.toLowerCase()}. The password is shown this once\n` +
+        "tain: Give it to people you trust with the server, or set DATABASE_REPLICA_URLS: a login can take more than it is shown (docs/security.md)\n",
     });
     const client = await connectTo(made.stdout.trim());
     const { rows } = await client.query("select distinct repository from issues");
@@ -401,6 +403,23 @@ describe("a reader of some repositories", () => {
     await owner.query(`drop owned by ${name}; drop role ${name}`);
     expect((await tainOn(world, ["readers", "list"])).stdout).toContain("the role is gone");
     expect((await tainOn(world, ["readers", "drop", name])).code).toBe(0);
+  });
+
+  test("is given the address of a replica where there is one, and the operator is told if it can lock tables", async () => {
+    await owner.query("grant usage on schema public to public");
+    try {
+      const made = await tainOn(world, ["readers", "create", name, "--repos", names[0] ?? ""], {
+        DATABASE_REPLICA_URLS: "postgres://reads@replica.example:5433/mirror",
+      });
+      expect(made.stdout).toMatch(new RegExp(`^postgres://${name}:[0-9a-f]+@replica\\.example:5433/mirror\n$`));
+      expect(made.stderr.split("\n").slice(1)).toEqual([
+        `tain: ${name} can lock tables, and so stop the mirror: let the schema's owner run \`revoke usage on schema public from public\``,
+        "",
+      ]);
+    } finally {
+      await owner.query("revoke usage on schema public from public");
+      await tainOn(world, ["readers", "drop", name]);
+    }
   });
 
   test("cannot be made by a user who may make no roles", async () => {

@@ -5,7 +5,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { listen as listenOn } from "../../db/announcement.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
-import { AWAITED_LOCKS, connectTo } from "../support/database.ts";
+import { connectTo } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
 
@@ -103,8 +103,7 @@ test("whatever is committed after a listener has begun is told, whenever it was 
   });
   // The listener waits for the writer that found nobody. It holds up no writer that comes now.
   await eventually(async () => {
-    const { rows } = await eavesdropper.query(`select from ${AWAITED_LOCKS} where locktype = 'advisory'`);
-    expect(rows).toHaveLength(1);
+    expect((await eavesdropper.query("select from listeners")).rowCount).toBe(1);
   });
   await (await opened(2)).commit();
   expect(hasBegun).toBe(false);
@@ -125,6 +124,14 @@ test("two listeners do not keep each other out, and the second's end leaves the 
   await (await opened(5)).commit();
   await eventually(() => expect(first.numbers).toEqual([5]));
   await first.stop();
+});
+
+test("the row of a listener that ended without a word is forgotten by the next", async () => {
+  await eavesdropper.query("insert into listeners (pid) values (0)");
+  const listener = await listen();
+  expect((await eavesdropper.query("select from listeners where pid = 0")).rowCount).toBe(0);
+  await listener.stop();
+  expect((await eavesdropper.query("select from listeners")).rowCount).toBe(0);
 });
 
 const unheard = () => {

@@ -30,11 +30,13 @@ const SMALL = [
   "event_log",
   "exclusive_work",
   "installations",
+  "listeners",
   "origin",
   "schema_migrations",
   "selections",
   "targets",
   "token_owners",
+  "turns",
   "upkeep",
   "upstream_lacks",
 ];

@@ -431,7 +431,7 @@ describe("who may read some repositories only", () => {
 
   test("reads no table, and no other view", async () => {
     const { rows } = await owner.query<{ name: string }>(
-      "select oid::regclass::text as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'p')",
+      "select 'public.' || quote_ident(relname) as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'p')",
     );
     expect(rows.length).toBeGreaterThan(50);
     for (const { name } of rows) await expect(one.query(`select from ${name}`), name).rejects.toMatchObject(refused);

@@ -164,7 +164,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   ]);
   expect(await withheld("tain_web", "update")).toEqual([
     ...following,
-    ...followed,
+    ...followed.toSpliced(2, 0, "listeners"),
     "target_deliveries",
     "token_owners",
     "upkeep",
@@ -177,6 +177,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   expect(await withheld("tain_worker", "update")).toEqual([
     "eras",
     "forwarded_answers",
+    "listeners",
     "origin",
     "reader_repositories",
     "schema_migrations",

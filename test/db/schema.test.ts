@@ -78,13 +78,14 @@ test("who waits for another's migration is told so once, and goes on when it is 
   const { promise: waits, resolve } = Promise.withResolvers<string>();
   const told: string[] = [];
   await withClient(database.url, async (other) => {
-    await other.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+    await other.query("begin");
+    await other.query(MIGRATION_LOCK);
     const migrated = migrate(database.url, (sentence) => {
       told.push(sentence);
       resolve(sentence);
     });
     expect(await waits).toBe("Another process migrates this database. Waiting until it is done.");
-    await other.query(`select pg_advisory_unlock(${MIGRATION_LOCK})`);
+    await other.query("commit");
     expect(await migrated).toBeNull();
   });
   expect(told).toHaveLength(1);

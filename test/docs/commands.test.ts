@@ -47,7 +47,7 @@ test("there are commands to check", () => {
 });
 
 test("no block is marked by a name that no test knows", () => {
-  const known = ["", "sh", "sql", "sql role", "sql logins", "sql operator", "ts"];
+  const known = ["", "sh", "sql", "sql role", "sql logins", "sql operator", "sql superuser", "ts"];
   expect(
     pages
       .flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language))

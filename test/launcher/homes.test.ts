@@ -72,6 +72,10 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
     /<> 'gone'|ne\(.*\.state, "gone"\)/,
     ["db/schema/states.ts", "db/schema/mirrored.ts"],
   ],
+  ["turns of transactions", changes("turns"), ["db/turns.ts"]],
+  ["who hears what is announced", changes("listeners"), ["db/announcement.ts"]],
+  // Every login of Postgres may take each of them, and hold it for good.
+  ["advisory locks", /advisory_(xact_)?(un)?lock/, []],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
   ["which era the server follows", /\bfrom eras e\b|pg_walfile_name/, ["db/revisions.ts"]],
   ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],

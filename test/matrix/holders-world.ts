@@ -220,8 +220,8 @@ export async function openHoldersWorld(): Promise<HoldersWorld> {
  * heard is written beside them.
  */
 const OF_WORK = new Set(
-  `api_tokens deliveries eras event_log exclusive_work graphql_sizes origin revisions schema_migrations shapes sweeps
-  target_asks target_cursors target_deliveries targets token_owners upkeep upstream_lacks validators writes`.split(
+  `api_tokens deliveries eras event_log exclusive_work graphql_sizes listeners origin revisions schema_migrations shapes sweeps
+  target_asks target_cursors target_deliveries targets token_owners turns upkeep upstream_lacks validators writes`.split(
     /\s+/,
   ),
 );

@@ -86,10 +86,25 @@ describe("what becomes of a job that threw", () => {
   });
 
   test("Postgres away: it waits, for every sign of the outage", () => {
-    for (const code of ["57P01", "57P02", "57P03", "08006", "53300", "25006", "ECONNREFUSED", "ECONNRESET", "EPIPE"]) {
+    for (const code of [
+      "57P01",
+      "57P02",
+      "57P03",
+      "08006",
+      "53300",
+      "53200",
+      "55P03",
+      "25006",
+      "ECONNREFUSED",
+      "ECONNRESET",
+      "EPIPE",
+    ]) {
       expect(verdictOn(withCode(code), { random: () => 0.5 })).toEqual({ kind: "delay", delayMs: 2_000 });
     }
     expect(isPostgresOutage(new Error("Storing failed", { cause: withCode("57P01") }))).toBe(true);
+    // As Postgres 18 says that its queue of notifications is full: the code is that of a value which is too long.
+    const full = Object.assign(withCode("54000"), { routine: "PreCommit_Notify" });
+    expect(verdictOn(full, { random: () => 0.5 })).toEqual({ kind: "delay", delayMs: 2_000 });
   });
 
   test("Postgres away, as node-postgres itself says it", async () => {

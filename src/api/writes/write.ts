@@ -2,6 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
+import { takeTurns } from "../../../db/turns.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
 import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
@@ -141,7 +142,7 @@ export async function storeWrite(
     );
     await storeAtLast(ctx, async (tx) => {
       // Two writes under one issue at once would both count from the same number.
-      await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
+      await takeTurns(tx, "write", [id]);
       const findAll: FindAll = async (kind, keys) => {
         const wanted = keys.map((key) => keyOf(id, kind, key));
         return wanted.map(await findAllStored(tx, wanted));

@@ -15,7 +15,8 @@ const create: Action = {
   about: `
 Makes a role of Postgres that logs in, and prints the address to connect to, with its password. The
 role sees rows of its repositories through the views of tain_v1, and no table. Repositories are known
-by their ids: one that is renamed stays. Its queries may take a minute, and write nothing.`,
+by their ids: one that is renamed stays. Its queries may take a minute, and write nothing. The address is
+that of the first of DATABASE_REPLICA_URLS, if there is one.`,
   run: runCreate,
 };
 
@@ -48,8 +49,9 @@ async function runCreate({ words, values, env, resources, within }: Given, outpu
   const { ctx } = await openInstance(env, resources, within);
   const repositoryIds = await idsOf(ctx, names);
   const password = randomBytes(24).toString("hex");
+  let mayLock: boolean;
   try {
-    await createReader(ctx.db, { name, password, repositoryIds });
+    ({ mayLock } = await createReader(ctx.db, { name, password, repositoryIds }));
   } catch (error) {
     if (codeOf(error) === "42710")
       throw new CommandError(`There is a role ${name} already: \`tain readers list\` shows what it may read`, {
@@ -57,13 +59,24 @@ async function runCreate({ words, values, env, resources, within }: Given, outpu
       });
     throw refusedMaking(error);
   }
-  const url = new URL(ctx.config.databaseDirectUrl ?? ctx.config.databaseUrl);
+  const { databaseReplicaUrls, databaseDirectUrl, databaseUrl } = ctx.config;
+  const [replica] = databaseReplicaUrls;
+  // Replicas have the role as well, and whoever hinders one hinders no delivery.
+  const url = new URL(replica ?? databaseDirectUrl ?? databaseUrl);
   url.username = name;
   url.password = password;
   output.document({ role: name, url: url.href, repositories: names });
   // The address is the only text on stdout, so that a script can read it.
   output.line(url.href);
   output.note(`tain: ${name} reads ${listOf(names)}. The password is shown this once`);
+  if (replica === undefined)
+    output.note(
+      "tain: Give it to people you trust with the server, or set DATABASE_REPLICA_URLS: a login can take more than it is shown (docs/security.md)",
+    );
+  if (mayLock)
+    output.note(
+      `tain: ${name} can lock tables, and so stop the mirror: let the schema's owner run \`revoke usage on schema public from public\``,
+    );
   return 0;
 }
 

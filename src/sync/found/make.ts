@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { isPostgresConflict } from "../../../db/outage.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
+import { takeTurns } from "../../../db/turns.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { keepMade } from "../../inbox/made.ts";
@@ -157,13 +158,11 @@ async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: numbe
  * otherwise one could tell what comes next of a resource before another has told of its beginning.
  */
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
-  const [taken] = await tx.query<{ isOurs: boolean }>(sql`
-    select pg_try_advisory_xact_lock(hashtextextended('tain events made ' || ${repositoryId}, 0))
-      and not ${mayBeTold(sql`${repositoryId}`, until)} as "isOurs"`);
-  if (!taken?.isOurs) return [];
+  await takeTurns(tx, "found changes", [repositoryId]);
   return await tx.query<StoredChange>(sql`
     select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes f
-      where repository_id = ${repositoryId} and found_at is not null and not ${waitsFor(until)} and (kind, key) in (
+      where repository_id = ${repositoryId} and found_at is not null and not ${waitsFor(until)}
+          and not ${mayBeTold(sql`${repositoryId}`, until)} and (kind, key) in (
         select kind, key from found_changes f where repository_id = ${repositoryId} and found_at <= ${until}
             and not ${waitsFor(until)}
           group by kind, key order by array_position(${EVENT_ORDER}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})

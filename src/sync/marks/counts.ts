@@ -1,6 +1,7 @@
 import { type Queries, type Transaction, together } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
+import { takeTurns } from "../../../db/turns.ts";
 import type { ResourceKey } from "../../kinds/contract/kind.ts";
 import { type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { findStored } from "../../mirror/store/merge.ts";
@@ -55,7 +56,8 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
   if (comments.length === 0) return [];
   const pulls = Map.groupBy(comments, (comment) => pullName(parentPull(comment)));
   const keys = [...pulls.values()].flatMap(([comment]) => (comment ? [parentPull(comment)] : []));
-  await lockCounts(tx, [...pulls.keys()]);
+  // Other transactions that count would not see the comments that this one is about to store.
+  await takeTurns(tx, "review comments", [...pulls.keys()]);
   const [counts, storedPulls, storedComments] = await together([
     countReviewComments(tx, keys),
     findStored(tx, "pull_request", keys),
@@ -74,15 +76,6 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
     const shown = seen.filter((one) => one.kind === "pull_request" && pullName(one) === name);
     return isNews ? [countedAs(key, count, stored, shown, now)] : [];
   });
-}
-
-/**
- * Keeps other transactions from counting these pull requests: they would not see the comments that this transaction is
- * about to store.
- */
-async function lockCounts(tx: Transaction, pulls: readonly string[]): Promise<void> {
-  await tx.prepared(sql`select pg_advisory_xact_lock(hashtextextended('tain review comments ' || x.pull, 0))
-    from (select distinct unnest(${sql.array(pulls, "text")}) as pull order by 1) as x`);
 }
 
 /** The change of the count by all sightings of one comment. */
