@@ -26,13 +26,13 @@ export function isPostgresCancelled(error: unknown): boolean {
 }
 
 /**
- * Whether no column can hold a value of the statement (class 22), or one is missing (not_null_violation). Another try
- * cannot help.
+ * Whether no column or index can hold a value of the statement (classes 22 and 54), or one is missing
+ * (not_null_violation). Another try cannot help.
  */
 export function isPostgresDataException(error: unknown): boolean {
   return hasCause(
     error,
-    (cause) => typeof cause.code === "string" && /^(22\w{3}|23502)$/.test(cause.code) && !isQueueFull(cause),
+    (cause) => typeof cause.code === "string" && /^((22|54)\w{3}|23502)$/.test(cause.code) && !isQueueFull(cause),
   );
 }
 

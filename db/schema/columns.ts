@@ -1,6 +1,15 @@
-import { getColumns, sql } from "drizzle-orm";
-import { bigint, boolean, customType, integer, json, type PgTable, timestamp } from "drizzle-orm/pg-core";
-import type { PgType } from "../sql.ts";
+import { getColumns, is, SQL, sql } from "drizzle-orm";
+import {
+  bigint,
+  boolean,
+  customType,
+  getTableConfig,
+  integer,
+  json,
+  type PgTable,
+  timestamp,
+} from "drizzle-orm/pg-core";
+import { DIALECT, type PgType } from "../sql.ts";
 
 /** A whole number that JavaScript holds exactly: ids and counts. */
 export const int8 = (name = "") => bigint(name, { mode: "number" });
@@ -46,14 +55,28 @@ export const listed = {
 export interface ColumnType {
   type: PgType;
   isNullable: boolean;
+  /** Whether it is a part of an index's rows, whose length is bounded. */
+  isIndexed: boolean;
 }
 
 /** The columns of a table by their names in Postgres. */
 export function columnsOf(table: PgTable): Readonly<Record<string, ColumnType>> {
+  const indexed = indexedIn(table);
   const columns = Object.values(getColumns(table)).map((column) => {
     const base = column.getSQLType().replace("timestamp with time zone", "timestamptz");
     const type = `${base}${"[]".repeat(column.dimensions ?? 0)}` as PgType;
-    return [column.name, { type, isNullable: !column.notNull }] as const;
+    return [column.name, { type, isNullable: !column.notNull, isIndexed: indexed.has(column.name) }] as const;
   });
   return Object.fromEntries(columns);
+}
+
+/** The names of columns that are keys of an index, as such or within an expression. */
+function indexedIn(table: PgTable): ReadonlySet<string> {
+  const { indexes, primaryKeys, uniqueConstraints, columns } = getTableConfig(table);
+  const ofConstraints = [...primaryKeys, ...uniqueConstraints].flatMap((one) => one.columns);
+  const keys = [...indexes.flatMap(({ config }) => config.columns), ...ofConstraints];
+  const named = keys.flatMap((key) =>
+    is(key, SQL) ? (DIALECT.sqlToQuery(key).sql.match(/\b[a-z_]+\b/g) ?? []) : "name" in key ? (key.name ?? []) : [],
+  );
+  return new Set([...named, ...columns.filter(({ primary }) => primary).map(({ name }) => name)]);
 }

@@ -18,13 +18,24 @@ test.each([
   ["timestamptz", "soon", null],
   ["timestamptz", 5, null],
 ] as const)("a column of type %s holds of %j the nearest that Postgres can hold: %j", (type, value, held) => {
-  expect(fitting(value, { type, isNullable: true })).toBe(held);
+  expect(fitting(value, { type, isNullable: true, isIndexed: false })).toBe(held);
 });
 
 test("where null cannot stand, the least value does", () => {
-  const required = { isNullable: false } as const;
+  const required = { isNullable: false, isIndexed: false } as const;
   expect(fitting("many", { ...required, type: "integer" })).toBe(0);
   expect(fitting("yes", { ...required, type: "boolean" })).toBe(false);
   expect(fitting("soon", { ...required, type: "timestamptz" })).toBe("0001-01-01T00:00:00Z");
   expect(fitting(null, { ...required, type: "timestamptz" })).toBe("0001-01-01T00:00:00Z");
+});
+
+test("a text is cut where it is part of an index, and nowhere else", () => {
+  const text = { type: "text", isNullable: true } as const;
+  const long = "\u20ac".repeat(3_000);
+  const held = fitting(long, { ...text, isIndexed: true });
+  // Postgres: "index row size exceeds btree version 4 maximum 2704".
+  expect(Buffer.byteLength(String(held))).toBeLessThan(2_000);
+  expect(long.startsWith(String(held))).toBe(true);
+  expect(fitting(long, { ...text, isIndexed: false })).toBe(long);
+  expect(fitting("main", { ...text, isIndexed: true })).toBe("main");
 });

@@ -141,7 +141,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     property: 12,
     does: "A row with a number or a date that no column holds is not stored.",
     file: "src/mirror/store/rows.ts",
-    replaces: [["= fitting(columns[name] ?? null, { type, isNullable });", "??= fitting(null, { type, isNullable });"]],
+    replaces: [["= fitting(columns[name] ?? null, type);", "??= fitting(null, type);"]],
     tests: ["test/mirror/store.test.ts"],
   },
   {

@@ -54,7 +54,7 @@ describe("what becomes of a job that threw", () => {
   });
 
   test("a value that no column can hold, or that is missing: it is not tried again", () => {
-    for (const code of ["22003", "23502"])
+    for (const code of ["22003", "23502", "54000"])
       expect(verdictOn(withCode(code), { random: Math.random })).toEqual({ kind: "give up" });
     expect(verdictOn(new Error("Storing failed", { cause: withCode("22P05") }), { random: Math.random })).toEqual({
       kind: "give up",

@@ -1,4 +1,4 @@
-import type { PgType } from "../../../db/sql.ts";
+import type { ColumnType } from "../../../db/schema/columns.ts";
 import type { Json } from "../../json.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { Json } from "../../json.ts";
  * column's range becomes the nearest in it, and one of another type null, or the least value where null cannot stand.
  * Pure.
  */
-export function fitting(value: Json, { type, isNullable }: { type: PgType; isNullable: boolean }): Json {
+export function fitting(value: Json, { type, isNullable, isIndexed }: ColumnType): Json {
   if (value === null && isNullable) return null;
   switch (type) {
     case "integer":
@@ -19,8 +19,19 @@ export function fitting(value: Json, { type, isNullable }: { type: PgType; isNul
     case "timestamptz":
       return typeof value === "string" ? timeWithin(value, isNullable) : isNullable ? null : FIRST;
     default:
-      return value;
+      return isIndexed ? fittingKey(value) : value;
   }
+}
+
+/**
+ * Postgres refuses a row of an index beyond 2,704 bytes. A character of UTF-16 takes three bytes of UTF-8 at most, also
+ * in another case. Upstream's longest is the name of a branch: 255 bytes.
+ */
+export const LONGEST_KEY = 512;
+
+/** A text of upstream's that is part of an index. Pure. */
+export function fittingKey<Value extends Json>(value: Value): Value | string {
+  return typeof value === "string" && value.length > LONGEST_KEY ? value.slice(0, LONGEST_KEY) : value;
 }
 
 /** A time of upstream's that stands beside columns in a question to Postgres. Null: it is none. Pure. */

@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
+import { fittingKey } from "./fitting.ts";
 import { afterLag, repositoryMark, storeMarks } from "./marks.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 
@@ -32,10 +33,10 @@ export interface KnownRef {
   isNew?: true;
 }
 
-/** `refs/heads/main` → the branch `main`. Null: the ref is neither a branch nor a tag. */
+/** `refs/heads/main` → the branch `main`. Null: the ref is neither a branch nor a tag, or is longer than any of upstream. */
 export function refNameOf(ref: string): RefName | null {
   const [, kind, name = ""] = /^refs\/(heads|tags)\/(.+)$/s.exec(ref) ?? [];
-  return kind === "heads" || kind === "tags" ? { kind, name } : null;
+  return (kind === "heads" || kind === "tags") && fittingKey(name) === name ? { kind, name } : null;
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Fields, Json } from "../../json.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/contract/kind.ts";
 import { BODY_PLACEHOLDER, literalOf, referenceId } from "../../kinds/contract/placeholders.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
-import { fitting } from "./fitting.ts";
+import { fitting, fittingKey } from "./fitting.ts";
 import { knownTime, orderedAt, type Stamp, type Stored, sameValue } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 
@@ -199,8 +199,8 @@ function columnsOf(resource: Resource, row: RowWrite): Record<string, Json> {
   columns.key_stamps = keyStamps.length > 0 ? JSON.stringify(Object.fromEntries(keyStamps)) : null;
   if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? JSON.stringify(detail) : null;
   columns.document = JSON.stringify(document);
-  for (const [name, { type, isNullable }] of Object.entries(resource.columnTypes))
-    if (name in columns) columns[name] = fitting(columns[name] ?? null, { type, isNullable });
+  for (const [name, type] of Object.entries(resource.columnTypes))
+    if (name in columns) columns[name] = fitting(columns[name] ?? null, type);
   return columns;
 }
 
@@ -340,7 +340,7 @@ async function rememberFormerNames(tx: Transaction, rows: RowWrite[]): Promise<v
     [before?.stored, ...group.filter(({ stamp }) => stamp.read)].flatMap((one) => {
       const name = one?.fields.full_name;
       return typeof name === "string" && name !== stored.fields.full_name
-        ? [{ id: seen.key, name: name.toLowerCase() }]
+        ? [{ id: seen.key, name: fittingKey(name.toLowerCase()) }]
         : [];
     }),
   );

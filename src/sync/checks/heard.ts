@@ -1,5 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import { LONGEST_KEY } from "../../mirror/store/fitting.ts";
 import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { MergedDeliveries } from "../events/read.ts";
@@ -22,7 +23,10 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
     repositoryId !== null && movedRef !== null && own(repositoryId) ? [{ r: repositoryId, ref: movedRef }] : [],
   );
   const born = shown.flatMap(({ repositoryId, bornHead }) =>
-    bornHead !== null && own(repositoryId) && askedAt.getTime() - bornHead.at < BORN_MS
+    bornHead !== null &&
+    bornHead.sha.length <= LONGEST_KEY &&
+    own(repositoryId) &&
+    askedAt.getTime() - bornHead.at < BORN_MS
       ? [{ r: repositoryId, sha: bornHead.sha }]
       : [],
   );
@@ -61,7 +65,7 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
     insert into checked_commits (repository_id, sha, heard_at)
       select distinct p.repository_id, p.head_sha, ${askedAt}::timestamptz from pull_requests p
         where p.repository_id = any(${[...ids]}::bigint[]) and p.number = any(${about.map(({ key }) => key)}::bigint[])
-          and p.state = 'open' and p.deleted_at is null and p.head_sha <> '' order by 1, 2
+          and p.state = 'open' and p.deleted_at is null and length(p.head_sha) <= ${LONGEST_KEY} order by 1, 2
       on conflict do nothing`);
   const unread = await tx.query<{ id: number }>(sql`
     select r.id::float8 as id from repositories r where r.id = any(${[...ids]}::bigint[]) and ${HAS_UNREAD_CHECKS} order by 1`);

@@ -83,9 +83,8 @@ function bornHead({ after, commits, repository }: Payload): BornHead | null {
 
 /** The ref of a `create` or `delete` event, whose payload tells only the name. */
 function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" | "after">): ToldRef | null {
-  const name = textOf(ref);
-  if (name === null || (type !== "branch" && type !== "tag")) return null;
-  return { kind: type === "branch" ? "heads" : "tags", name, ...told };
+  const named = refNameOf(`refs/${type === "branch" ? "heads" : type === "tag" ? "tags" : ""}/${textOf(ref) ?? ""}`);
+  return named && { ...named, ...told };
 }
 
 /** A partial observation, since webhooks leave out keys that every read has. */
