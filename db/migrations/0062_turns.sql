@@ -14,3 +14,6 @@ create unlogged table listeners (
 );
 comment on table listeners is 'One row is one connection that hears what is announced. It is deleted when the connection ends in order.';
 comment on column listeners.pid is 'Its process of Postgres. The next listener deletes the rows of processes that are gone.';
+
+alter table selections add column excepted_id bigint;
+comment on column selections.excepted_id is 'Of an exception, !owner/name: the id of its repository, which stays excepted under another name. Null: it was not seen yet.';

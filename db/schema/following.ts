@@ -11,6 +11,7 @@ export const selections = pgTable("selections", {
   problem: text(),
   accountType: text("account_type"),
   mirrors: text().array(),
+  exceptedId: int8("excepted_id"),
 });
 
 /** One row is one mirrored repository and how far its sync has come. */

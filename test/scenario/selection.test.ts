@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { objectOf, wholeOf } from "../../src/json.ts";
-import { createRepository } from "../../src/simulator/changes/repositories.ts";
+import { createRepository, renameRepository } from "../../src/simulator/changes/repositories.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
@@ -95,6 +95,26 @@ test("an exception from owner/* is never asked for by itself, stops what is mirr
   expect(await removeSelection(world.ctx, excepted, { purge: false })).toEqual([]);
   await resolveSelections(world.ctx);
   expect(["backfilling", "live"]).toContain((await states(world))[world.first]);
+});
+
+test("an exception stays with its repository, whatever upstream calls it, and with the name", async () => {
+  await using world = await open();
+  const [owner] = world.first.split("/");
+  const { world: upstream } = world.simulator;
+  const secret = [...upstream.repositories.values()].find((one) => upstream.fullName(one) === world.first);
+  if (!secret) throw new Error("The repository is not in the world");
+  await addSelections(world.ctx, [`!${world.first}`, `${owner}/*`]);
+  await resolveSelections(world.ctx);
+  const before = Object.keys(await states(world));
+  expect(before).not.toContain(world.first);
+  renameRepository(upstream, secret.ownerId, secret, "harmless");
+  createRepository(upstream, secret.ownerId, { ownerId: secret.ownerId, name: String(world.first.split("/")[1]) });
+  createRepository(upstream, secret.ownerId, { ownerId: secret.ownerId, name: "another" });
+  await resolveSelections(world.ctx);
+  expect(Object.keys(await states(world)).sort()).toEqual([...before, `${owner}/another`].sort());
+  // Named by what it is called now, it is excepted no more.
+  await world.mirror(`${owner}/harmless`);
+  expect((await states(world))[`${owner}/harmless`]).toBe("live");
 });
 
 test("owner/* that is removed and added again brings its repositories back", async () => {

@@ -23,7 +23,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
   const isNew = await ctx.db.transaction(async (tx) => {
     if (reason !== "installed" && !(await holdSelection(tx, reason.pattern))) return false;
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
-    if (!isNamed && (await isExcepted(tx, fullName))) return false;
+    if (!isNamed && (await isExcepted(tx, repositoryId, fullName))) return false;
     const at = { api: ctx.config.upstreamUrl, seenAt, read: true };
     // Until now others' webhooks may have shown anything of it.
     await mergeObserved(
@@ -55,8 +55,19 @@ async function holdSelection(tx: Transaction, pattern: string): Promise<boolean>
   return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
 }
 
-async function isExcepted(tx: Transaction, fullName: string): Promise<boolean> {
-  return (await tx.count(sql`select from selections where pattern = '!' || folded(${fullName}) for key share`)) > 0;
+/**
+ * Whether an exception names the repository, or named it when it was first seen: whoever renames it at upstream ends no
+ * exception. What is seen under the name from then on is excepted, too.
+ */
+async function isExcepted(tx: Transaction, repositoryId: number, fullName: string): Promise<boolean> {
+  await tx.query(sql`
+    update selections set excepted_id = ${repositoryId}
+      where pattern = '!' || folded(${fullName}) and excepted_id is null`);
+  return (
+    (await tx.count(sql`
+      select from selections where pattern = '!' || folded(${fullName})
+        or excepted_id = ${repositoryId} for key share`)) > 0
+  );
 }
 
 /** How many backfills of the account's repositories are under way or wait, this one included. */

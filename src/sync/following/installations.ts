@@ -40,7 +40,7 @@ const NOT_PAUSED: readonly FollowedState[] = ["live", "backfilling"];
 /** How a repository that an installation covers begins to be mirrored. */
 export interface Beginning {
   /** Whether a selection names the repository. */
-  isWanted(fullName: string): boolean;
+  isWanted(repository: { id: number; fullName: string }): boolean;
   /** Begins with the representation that upstream showed. */
   begin(representation: Json, seenAt: Date): Promise<void>;
   /** Begins with the id alone. @throws AbsentError if upstream does not show the repository */
@@ -209,7 +209,7 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
   // Only now: a read of a private repository has to know which installation to use.
-  const wanted = covered.filter(({ fullName }) => beginning.isWanted(fullName));
+  const wanted = covered.filter((one) => beginning.isWanted(one));
   const faults = await eachStored(wanted, ({ shown, seenAt }) => beginning.begin(shown, seenAt));
   await handOver(ctx, lost);
   await wakePaused(ctx, id, found);
@@ -344,7 +344,7 @@ async function beginWanted(ctx: Context, beginning: Beginning): Promise<Credenti
     .leftJoin(repositorySyncs, eq(repositorySyncs.repositoryId, repositoryId))
     .where(and(gt(page, 0), isNull(installations.suspendedAt), isNull(repositorySyncs.repositoryId)))
     .orderBy(repositoryId);
-  const wanted = rows.filter((row) => beginning.isWanted(row.fullName));
+  const wanted = rows.filter(({ repositoryId: id, fullName }) => beginning.isWanted({ id, fullName }));
   return await eachAlone(ctx, wanted, {
     subjectOf: (row) => ({ task: "select", key: row.fullName.toLowerCase(), repositoryId: null }),
     groupOf: (row) => row.installationId,

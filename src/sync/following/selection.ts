@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, or } from "drizzle-orm";
 import type { Transaction } from "../../../db/database.ts";
 import { IS_MIRRORED } from "../../../db/schema/mirrored.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
@@ -34,15 +34,23 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
       );
       if (added === 0) return;
       const excepted = exceptionIn(pattern);
-      if (excepted !== null) await stopMirroring(tx, excepted);
+      if (excepted !== null) await stopMirroring(tx, pattern, excepted);
       else if (pattern.endsWith("/*")) await forgetRemovals(tx, `${escapeLike(pattern.slice(0, -1))}%`);
-      else await tx.delete(selections).where(eq(selections.pattern, `!${pattern}`));
+      else await endException(tx, pattern);
     });
   }
 }
 
+/** A repository that is named is excepted no more, neither by this name nor by the one that it had. */
+async function endException(tx: Transaction, fullName: string): Promise<void> {
+  const named = sql`select ${repositories.id} from ${repositories} where folded(${repositories.fullName}) = ${fullName}`;
+  await tx
+    .delete(selections)
+    .where(or(eq(selections.pattern, `!${fullName}`), sql`${selections.exceptedId} in (${named})`));
+}
+
 /** Of an exception: its repository is no longer named, and no longer mirrored. */
-async function stopMirroring(tx: Transaction, fullName: string): Promise<void> {
+async function stopMirroring(tx: Transaction, pattern: string, fullName: string): Promise<void> {
   await tx.delete(selections).where(eq(selections.pattern, fullName));
   const rows = await tx
     .select({ id: repositories.id })
@@ -50,6 +58,10 @@ async function stopMirroring(tx: Transaction, fullName: string): Promise<void> {
     .innerJoin(repositorySyncs, and(eq(repositorySyncs.repositoryId, repositories.id), IS_MIRRORED))
     .where(sql`folded(${repositories.fullName}) = ${fullName}`);
   const ids = rows.map(({ id }) => id);
+  await tx
+    .update(selections)
+    .set({ exceptedId: ids[0] ?? null })
+    .where(eq(selections.pattern, pattern));
   await remove(tx, ids);
   tx.touch(ids);
 }
@@ -132,13 +144,18 @@ async function learnOwners(ctx: Context, signal?: AbortSignal): Promise<void> {
  * selections name. A failure of the App or of an installation does not fail the others. Answers why some have to wait.
  */
 async function mirrorInstalled(ctx: Context, signal: AbortSignal | undefined): Promise<CredentialWait | null> {
-  const rows = await ctx.db.select({ pattern: selections.pattern }).from(selections);
+  const rows = await ctx.db.select({ pattern: selections.pattern, exceptedId: selections.exceptedId }).from(selections);
   const patterns = new Set(rows.map(({ pattern }) => pattern));
+  // An exception whose repository was not seen yet is learned at the beginning, which it then prevents.
+  const excepted = rows.filter(({ exceptedId }) => exceptedId !== null);
+  const exceptions: ReadonlySet<string | number | null> = new Set(
+    excepted.flatMap(({ pattern, exceptedId }) => [pattern, exceptedId]),
+  );
   const wantsAll = ctx.config.repositories.length === 0;
   const beginning: Beginning = {
-    isWanted: (fullName) => {
+    isWanted: ({ id, fullName }) => {
       const name = fullName.toLowerCase();
-      if (patterns.has(`!${name}`)) return false;
+      if (exceptions.has(id) || exceptions.has(`!${name}`)) return false;
       return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
     },
     begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, "installed"),
