@@ -5,6 +5,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as views from "../../db/schema/views.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
+import { strip } from "../../src/mirror/store/template.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
@@ -427,6 +428,46 @@ describe("who may read some repositories only", () => {
     expect(rows).toEqual(known);
     const { rows: all } = await reader.query("select from tain_v1.users");
     expect(rows.length).toBeLessThan(all.length);
+  });
+
+  test("is told neither of drafts nor of another repository's commits, and who reads all is", async () => {
+    const seenAfter = async (change: string, query: string) => {
+      await owner.query("begin");
+      try {
+        expect((await owner.query(change)).rowCount).toBeGreaterThan(0);
+        const { rows: all } = await owner.query(query);
+        await owner.query(`set local role ${ROLE}`);
+        return [all, (await owner.query(query)).rows];
+      } finally {
+        await owner.query("rollback");
+      }
+    };
+    const { rows } = await one.query("select tag_name, draft from tain_v1.releases where not draft limit 1");
+    const tag = rows[0]?.tag_name;
+    const releases = `select tag_name from tain_v1.releases where repository = '${names[1]}' and tag_name = '${tag}'`;
+    expect((await one.query(releases)).rows).toEqual([{ tag_name: tag }]);
+    expect(
+      await seenAfter(
+        `update releases r set draft = true from repositories o
+        where o.id = r.repository_id and o.full_name = '${names[1]}' and r.tag_name = '${tag}'`,
+        releases,
+      ),
+    ).toEqual([[{ tag_name: tag }], []]);
+
+    const [event] = (await one.query("select id from tain_v1.issue_events limit 1")).rows;
+    const named = `select commit_id from tain_v1.issue_events where id = ${event?.id}`;
+    const commit = "c".repeat(40);
+    const of = (fullName: string) => {
+      const api = world.ctx.config.upstreamUrl;
+      const { fields } = strip(
+        { commit_url: `${api}/repos/${fullName}/commits/${commit}` },
+        { api, fullName: String(names[1]) },
+      );
+      const document = JSON.stringify(fields);
+      return `update issue_events set commit_id = '${commit}', document = '${document}' where id = ${event?.id}`;
+    };
+    expect(await seenAfter(of(String(names[1])), named)).toEqual([[{ commit_id: commit }], [{ commit_id: commit }]]);
+    expect(await seenAfter(of("other/secret"), named)).toEqual([[{ commit_id: commit }], [{ commit_id: null }]]);
   });
 
   test("reads no table, and no other view", async () => {
