@@ -1,3 +1,4 @@
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
 import { TooManyPiecesError } from "../http/body.ts";
@@ -134,8 +135,7 @@ class Refusals {
   reply(error: unknown, { address, headers }: Exchange): Reply {
     if (error instanceof DeliveryFault) {
       this.#refused.note(address, error);
-      // What names no event is hardly a hook's.
-      if (headers["x-github-event"] !== undefined) this.#noted.note(address, error);
+      this.#noted.note(headers["x-github-hook-id"], address, error);
       return json(error.status, { message: error.message }, error.status === 503 ? RETRY_AFTER : {});
     }
     if (error instanceof InboxUnavailableError) {
@@ -152,23 +152,41 @@ class Refusals {
 const REFUSAL_NOTED_MS = 10 * 60_000;
 const NOTE_PACE_MS = 5_000;
 
-/** Notes in Redis that hooks are refused, and why, for the status. At most one note every five seconds. */
+/** Strangers' requests may be many. */
+const LOOK_PACE_MS = 50;
+
+/**
+ * Notes in Redis that hooks are refused, and why, for the status. At most one note every five seconds.
+ *
+ * A request that cannot be verified may be anybody's. It counts if it names a hook that has delivered, or that upstream
+ * listed as ours: strangers know no such number, so they neither raise the note nor hide what is noted.
+ */
 class RefusalNote {
   readonly #ctx: Receiving;
-  /** By the monotonic clock. */
+  /** Both by the monotonic clock. */
   #quietUntil = Number.NEGATIVE_INFINITY;
+  #unseeingUntil = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: Receiving) {
     this.#ctx = ctx;
   }
 
-  note(address: string, { message }: DeliveryFault): void {
-    if (performance.now() < this.#quietUntil) return;
-    this.#quietUntil = performance.now() + NOTE_PACE_MS;
-    const reason = `${message} (from ${address})`;
-    putNote(this.#ctx, "webhooks", { reason, keptMs: REFUSAL_NOTED_MS }).catch((error: unknown) =>
+  /** @param hook as the request names it */
+  note(hook: string | string[] | undefined, address: string, { message }: DeliveryFault): void {
+    const now = performance.now();
+    if (now < this.#quietUntil || now < this.#unseeingUntil || !/^[1-9][0-9]{0,14}$/.test(String(hook))) return;
+    this.#unseeingUntil = now + LOOK_PACE_MS;
+    this.#noteOf(Number(hook), `${message} (from ${address})`).catch((error: unknown) =>
       this.#ctx.log[levelOf(error, "debug")]({ err: error }, "A refusal could not be noted"),
     );
+  }
+
+  async #noteOf(hookId: number, reason: string): Promise<void> {
+    const known = sql`select from deliveries where hook_id = ${hookId} union all
+      select from hook_checks where hook_id = ${hookId} limit 1`;
+    if ((await this.#ctx.db.count(known, { timeoutMs: NOTE_PACE_MS })) === 0) return;
+    this.#quietUntil = performance.now() + NOTE_PACE_MS;
+    await putNote(this.#ctx, "webhooks", { reason, keptMs: REFUSAL_NOTED_MS });
   }
 }
 

@@ -28,6 +28,7 @@ import { type HealthWorld, OPERATOR, openHealthWorld } from "./health-world.ts";
 
 const DAY_MS = 86_400_000;
 const RECENTLY_MS = 600_000;
+const KNOWN_HOOK = 4242;
 const { signal } = new AbortController();
 
 /** A moment of this test, in ISO 8601. */
@@ -77,7 +78,9 @@ describe("a mirror of which nothing is wrong, until", () => {
   });
 
   test("webhooks are refused", async () => {
-    expect((await deliverTo(at.world.url, { secret: "not-the-right-one" })).status).toBe(401);
+    const [secret = ""] = at.world.ctx.config.webhookSecrets;
+    expect((await deliverTo(at.world.url, { hookId: KNOWN_HOOK, secret })).status).toBe(202);
+    expect((await deliverTo(at.world.url, { hookId: KNOWN_HOOK, secret: "not-the-right-one" })).status).toBe(401);
     const { says, since } = await at.worst("webhook-refused");
     expect(says).toMatch(/X-Hub-Signature-256 does not match the body.* \(from 127\.0\.0\.1\)$/);
     expectRecent(since);
@@ -89,8 +92,13 @@ describe("a mirror of which nothing is wrong, until", () => {
     await at.well();
   });
 
-  test("a stranger's request that names no event is no hook's", async () => {
-    await fetch(`${at.world.url}/webhooks`, { method: "POST", body: "{}" });
+  test("what strangers send neither says that webhooks are refused, nor hides why a hook's are", async () => {
+    const stranger = async (headers: Record<string, string>) => {
+      const sent = { method: "POST", headers: { "X-GitHub-Event": "push", ...headers }, body: "{}" };
+      expect((await fetch(`${at.world.url}/webhooks`, sent)).status).toBe(401);
+    };
+    for (const hook of ["", "0", "7777777", "1e3", "9".repeat(16)]) await stranger({ "X-GitHub-Hook-ID": hook });
+    await stranger({});
     await at.well();
   });
 
