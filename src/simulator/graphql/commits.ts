@@ -2,12 +2,11 @@
 
 import { commitNodeId, signature, treeOf } from "../views/commit.ts";
 import { repositoryPage } from "../views/view.ts";
-import { commitOrMade, hasCommit, history, pullCommits } from "../world/commits.ts";
+import { commitOrMade, history, pullCommits, pullsBringing } from "../world/commits.ts";
 import { filesOfCommit, filesOfPull } from "../world/files.ts";
 import { legacyNodeId } from "../world/node-id.ts";
-import type { PullIssue, Repository } from "../world/records.ts";
+import type { Issue, PullIssue, Repository } from "../world/records.ts";
 import type { FileChange, Commit as Row } from "../world/records-code.ts";
-import { isPull } from "../world/world.ts";
 import { actor, type Call, issuePage, pathOf, requireRead } from "./call.ts";
 import { rollupOf, statusOf, suitesConnection } from "./checks.ts";
 import { arraySource, connection, type PageArguments } from "./connection.ts";
@@ -95,7 +94,8 @@ export const commitFields: Fields<Commit> = {
   history: (row, args, call, info) => connection(call, info, args, historyOf(call, row, args)),
   associatedPullRequests: (row, args, call, info) => {
     requireRead(call, row.repository, "pull_requests");
-    const source = pullsSource(row.repository, args, (issue) => isPull(issue) && hasCommit(call.world, issue, row.oid));
+    const bringing: ReadonlySet<Issue> = pullsBringing(call.world, row.repository, row.oid);
+    const source = pullsSource(row.repository, args, (issue) => bringing.has(issue));
     return connection(call, info, args, source);
   },
   status: (row, _, call) => statusOf(call, row),

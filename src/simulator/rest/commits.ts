@@ -4,12 +4,11 @@ import { commitView, gitCommitView } from "../views/commit.ts";
 import { fileViews } from "../views/file.ts";
 import { pullSummary } from "../views/pull.ts";
 import { repositoryPage, repositoryUrl } from "../views/view.ts";
-import { commitOf, hasCommit, history, NO_SHA, pullCommits, shaNamed } from "../world/commits.ts";
+import { commitOf, history, NO_SHA, pullCommits, pullsBringing, shaNamed } from "../world/commits.ts";
 import { filesOfCommit, filesOfPull } from "../world/files.ts";
 import type { Repository } from "../world/records.ts";
 import type { Commit, FileChange } from "../world/records-code.ts";
 import { Refusal } from "../world/refusal.ts";
-import { isPull } from "../world/world.ts";
 import { type Answer, notFound, ok, type RepositoryCall, seenPull } from "./call.ts";
 import { link, paged, pageNumber, pageSize } from "./pagination.ts";
 
@@ -95,9 +94,7 @@ function secondsOf(text: string | null): number | null {
 export function listPullsOfCommit(call: RepositoryCall): Answer {
   const { repository, world, view } = call;
   const { sha } = commitNamed(call, call.params.ref ?? "");
-  const rows = [...repository.rows.pullsByCreated.descending()]
-    .filter(isPull)
-    .filter((row) => hasCommit(world, row, sha));
+  const rows = [...pullsBringing(world, repository, sha)];
   return paged(call, { rows, size: rows.length }, (row) => pullSummary(view, row));
 }
 

@@ -48,9 +48,24 @@ export function commitOrMade(world: World, repository: Repository, sha: string):
 }
 
 /** Whether the pull request brings the commit, or was landed by it. */
-export function hasCommit(world: World, issue: PullIssue, sha: string): boolean {
+function hasCommit(world: World, issue: PullIssue, sha: string): boolean {
   if (issue.pull.head.sha === sha || issue.pull.mergeCommitSha === sha) return true;
   return pullCommits(world, issue).some((commit) => commit.sha === sha);
+}
+
+/**
+ * The pull requests that a commit came with: of one of the default branch the merged one that introduced it, of any other
+ * the merged ones and those that are open (GitHub docs, "List pull requests associated with a commit").
+ */
+export function pullsBringing(world: World, repository: Repository, sha: string): ReadonlySet<PullIssue> {
+  const pulls = [...repository.rows.pullsByCreated.descending()]
+    .filter(isPull)
+    .filter((row) => hasCommit(world, row, sha) && (row.pull.mergedAt !== null || row.state === "open"));
+  const head = repository.branches.get(repository.defaultBranch);
+  const isOfDefault = head !== undefined && history(world, repository, head).some((commit) => commit.sha === sha);
+  if (!isOfDefault) return new Set(pulls);
+  const merged = pulls.filter(({ pull }) => pull.mergedAt !== null);
+  return new Set(merged.toSorted((a, b) => (a.pull.mergedAt ?? 0) - (b.pull.mergedAt ?? 0)).slice(0, 1));
 }
 
 /** Oldest first: as many as the pull request counts. */
