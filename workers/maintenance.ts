@@ -16,6 +16,7 @@ import { moveSubscriptions } from "../src/sync/following/hook-subscriptions.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
 import { putTimesRight } from "../src/sync/following/times.ts";
 import { makeEvents, pruneFound } from "../src/sync/found/make.ts";
+import { markHistoriesDue } from "../src/sync/history/due.ts";
 import { checkDeliveries } from "../src/sync/hook-deliveries/missed.ts";
 import { markListsDue } from "../src/sync/lists/due.ts";
 import { dispatchMarks } from "../src/sync/marks/marks.ts";
@@ -78,6 +79,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         markListsDue(ctx),
         markResourceListsDue(ctx),
         markRefsDue(ctx),
+        markHistoriesDue(ctx),
       ]);
     case "subscribe":
       return void (await moveSubscriptions(ctx, signal));

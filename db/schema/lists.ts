@@ -76,6 +76,7 @@ export const pullRequestCommits = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.repositoryId, table.number, table.position], name: "pull_request_commits_pkey" }),
+    index("pull_request_commits_authored").on(table.repositoryId, table.authoredAt),
     index("pull_request_commits_sha").on(table.repositoryId, table.sha),
   ],
 );
@@ -172,6 +173,43 @@ export const refLists = pgTable(
     primaryKey({ columns: [table.repositoryId, table.kind], name: "ref_lists_pkey" }),
     check("ref_lists_kind_check", sql`(kind = ANY (ARRAY['heads'::text, 'tags'::text]))`),
   ],
+);
+
+/** One row is one commit of the default branch of one repository. */
+export const commits = pgTable(
+  "commits",
+  {
+    repositoryId: int8("repository_id").notNull(),
+    sha: text().notNull(),
+    position: integer().notNull(),
+    nodeId: text("node_id"),
+    message: text(),
+    authorId: int8("author_id"),
+    committerId: int8("committer_id"),
+    authoredAt: timestamptz("authored_at"),
+    committedAt: timestamptz("committed_at"),
+    parents: text().array().notNull(),
+    document: json().notNull(),
+    detail: json(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.repositoryId, table.sha], name: "commits_pkey" }),
+    index("commits_position").on(table.repositoryId, table.position),
+  ],
+);
+
+/** One row is the history of the default branch of one repository, as far as it is here. */
+export const commitLists = pgTable(
+  "commit_lists",
+  {
+    repositoryId: int8("repository_id").primaryKey(),
+    headSha: text("head_sha"),
+    total: integer(),
+    readAt: timestamptz("read_at"),
+    readingSha: text("reading_sha"),
+    detailedSha: text("detailed_sha"),
+  },
+  () => [check("commit_lists_total_check", sql`((head_sha IS NULL) OR (total IS NOT NULL))`)],
 );
 
 /** One row is one ordered set of keys in which upstream was seen to embed a shared resource in another. */

@@ -59,6 +59,7 @@ export type ResourceKind =
  * - mergeability: whether the open pull requests of a repository can be merged, where it is not known.
  * - checks: the check runs and statuses of a repository's heads, where they are not known.
  * - lists: the lists of a repository that are held whole, such as the commits of its pull requests.
+ * - commits: the history of the default branch.
  * - releases: the list of releases, and which is the latest.
  * - deployments: the list of deployments, and the statuses of the newest.
  * - actions: the lists of workflows and of their runs, and the jobs that were asked for.
@@ -69,6 +70,7 @@ export const WHOLE_KINDS = [
   "mergeability",
   "checks",
   "lists",
+  "commits",
   "releases",
   "deployments",
   "actions",

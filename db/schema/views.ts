@@ -262,6 +262,24 @@ export const refs = views
   })
   .existing();
 
+export const commits = views
+  .view("commits", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    sha: text().notNull(),
+    place: int8().notNull(),
+    message: text(),
+    author: text(),
+    authorId: int8("author_id"),
+    committer: text(),
+    authoredAt: timestamptz("authored_at"),
+    committedAt: timestamptz("committed_at"),
+    parents: text().array().notNull(),
+    htmlUrl: text("html_url"),
+    readAt: timestamptz("read_at"),
+  })
+  .existing();
+
 export const deployments = views
   .view("deployments", {
     repositoryId: int8("repository_id").notNull(),

@@ -12,7 +12,7 @@ export const MIRROR_PARTS = [
 /**
  * - actions: workflows, their runs, and the jobs of these.
  * - checks: check runs, check suites and commit statuses.
- * - commits: the commits and files of pull requests.
+ * - commits: the commits and files of pull requests; with refs, also the history of the default branch.
  * - deployments: deployments and their statuses.
  * - issue-events: what happened to issues and pull requests, such as that they were labeled or closed.
  * - releases: releases with their assets.

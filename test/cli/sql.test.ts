@@ -19,7 +19,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 const VIEWS =
-  "checks, comments, deployments, events, issue_events, issues, labels, milestones, pull_requests, refs, releases, repositories, review_comments, reviews, users, workflow_jobs, workflow_runs and workflows";
+  "checks, comments, commits, deployments, events, issue_events, issues, labels, milestones, pull_requests, refs, releases, repositories, review_comments, reviews, users, workflow_jobs, workflow_runs and workflows";
 
 let world: TestWorld;
 let owner: pg.Client;

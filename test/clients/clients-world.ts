@@ -14,6 +14,7 @@ import { broughtCommit } from "../../src/simulator/world/commits.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
@@ -143,7 +144,8 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run; these go on afterwards. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue]) await markDue(ctx);
+  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue, markHistoriesDue])
+    await markDue(ctx);
   await settleMarks();
   await upsertSchedules(ctx);
 }

@@ -7,6 +7,7 @@ import * as views from "../../db/schema/views.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { strip } from "../../src/mirror/store/template.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { asRole, connectTo, openTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -26,6 +27,7 @@ const VIEWS: Record<string, { table: string; hidden: string[] }> = {
   users: { table: "users", hidden: ["deleted_at = now()"] },
   checks: { table: "check_runs", hidden: [] },
   releases: { table: "releases", hidden: ["deleted_at = now()"] },
+  commits: { table: "commits", hidden: [] },
   refs: { table: "refs", hidden: ["deleted_at = now()", "sha = null"] },
   deployments: { table: "deployments", hidden: ["deleted_at = now()"] },
   workflows: { table: "workflows", hidden: ["deleted_at = now()"] },
@@ -59,7 +61,7 @@ beforeAll(async () => {
   await world.settleMarks();
   await world.catchUp();
   await world.settleMarks();
-  for (const due of [markResourceListsDue, markRefsDue]) await passRound(world, 60_000, due);
+  for (const due of [markResourceListsDue, markRefsDue, markHistoriesDue]) await passRound(world, 60_000, due);
   owner = await connectTo(world.ctx.config.databaseUrl);
   reader = await connectTo(asRole(world.ctx.config.databaseUrl, "tain_reader"));
 });

@@ -122,6 +122,8 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "audits",
     "backfill_phases",
     "checked_commits",
+    "commit_lists",
+    "commits",
     "deployment_lists",
     "deployment_status_lists",
     "event_log",

@@ -3,6 +3,7 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { PullIssue } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
@@ -84,6 +85,7 @@ export async function openWholeMirror(): Promise<WholeMirror> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue]) await markDue(ctx);
+  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue, markHistoriesDue])
+    await markDue(ctx);
   await settleMarks();
 }

@@ -42,6 +42,8 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
     changes("ref_lists"),
     ["src/mirror/store/refs.ts", "src/sync/refs/read.ts", "src/sync/following/parts.ts"],
   ],
+  ["changes of commits", changes("commits"), ["src/mirror/store/history.ts", "src/sync/history/"]],
+  ["changes of histories", changes("commit_lists"), ["src/sync/history/", "src/sync/following/parts.ts"]],
   ["changes of lists of releases", changes("release_lists"), ["src/sync/resource-lists/"]],
   [
     "changes of lists of resources",

@@ -13,11 +13,13 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { addCode } from "../../src/simulator/generate/generate-code.ts";
 import { reviewThreads } from "../../src/simulator/graphql/review-thread.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import { history } from "../../src/simulator/world/commits.ts";
 import type { PullIssue } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { checkDeliveries } from "../../src/sync/hook-deliveries/missed.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
@@ -69,6 +71,7 @@ test(
       await markListsDue(ctx);
       await markResourceListsDue(ctx);
       await markRefsDue(ctx);
+      await markHistoriesDue(ctx);
       await ctx.queues.refresh.clean(0, 10_000, "delayed");
       await dispatchMarks(ctx);
       // Each turn asks for the next one, so waiting here may take as long as the whole copy.
@@ -113,7 +116,10 @@ test(
     // point.
     const threads = pulls.map((pull) => reviewThreads(pull).length).filter((count) => count > 0);
     const threadPoints = Math.ceil(threads.reduce((sum, count) => sum + 1 + count, 0) / 100);
-    const floor = lists + checked + releases + refs;
+    // The history, and the files of each of its newest thirty.
+    const head = repository.branches.get(repository.defaultBranch) ?? "";
+    const commits = [...history(simulator.world, repository, head)].length;
+    const floor = lists + checked + releases + refs + pages(commits) + Math.min(30, commits);
     const once = await copied();
     const costs = (form: RegExp) =>
       Object.entries(once.routes).reduce((sum, [route, { charged }]) => (form.test(route) ? sum + charged : sum), 0);

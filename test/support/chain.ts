@@ -9,6 +9,7 @@ import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
+import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
@@ -96,7 +97,8 @@ export async function passMinute(simulator: TestWorld["simulator"], mirrors: rea
 /** Asks for all work that a scheduler would ask for now. */
 export async function doWhatIsDue(ctx: Context): Promise<void> {
   await wakeDue(ctx);
-  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue]) await markDue(ctx);
+  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue, markHistoriesDue])
+    await markDue(ctx);
   await dispatchMarks(ctx);
   // Works as a job that is tried again. On a busy machine Redis may be late to say what is left of the quota.
   await eventually(() => sweep(ctx));

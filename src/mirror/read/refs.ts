@@ -45,7 +45,7 @@ export async function findHeldRefLists(
 }
 
 /** Whether upstream's ref may point elsewhere than the row `f` of `refs`. */
-const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
+export const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
 
 /** All refs with this prefix, each as upstream shows it by itself; null: not all of them are certain here. */
 export async function findMatchingRefs(

@@ -52,16 +52,21 @@ interface Listed {
   most: number;
 }
 
+/** The columns of a commit, as a list of commits shows it, that are not simply the stripped field of the same name. */
+export function commitColumns({ commit, author, committer }: Fields): Record<string, Json> {
+  return {
+    message: objectOf(commit).message ?? null,
+    author_id: referenceId(author),
+    committer_id: referenceId(committer),
+    authored_at: objectOf(objectOf(commit).author).date ?? null,
+    committed_at: objectOf(objectOf(commit).committer).date ?? null,
+  };
+}
+
 const LISTED: Readonly<Record<ListName, Listed>> = {
   commits: {
     table: pullRequestCommits,
-    columns: ({ commit, author, committer }) => ({
-      message: objectOf(commit).message ?? null,
-      author_id: referenceId(author),
-      committer_id: referenceId(committer),
-      authored_at: objectOf(objectOf(commit).author).date ?? null,
-      committed_at: objectOf(objectOf(commit).committer).date ?? null,
-    }),
+    columns: commitColumns,
     most: 250,
   },
   files: {

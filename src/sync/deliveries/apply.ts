@@ -35,6 +35,7 @@ import { noteInstallation } from "../following/installation.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, reportedChangesOf } from "../found/reported-changes.ts";
+import { hearHistories } from "../history/due.ts";
 import { hearLists } from "../lists/heard.ts";
 import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
@@ -122,6 +123,7 @@ async function hearParts(tx: Transaction, heard: MergedDeliveries): Promise<Mark
     ...(await hearLists(tx, heard)),
     ...(await hearResourceLists(tx, heard)),
     ...(await hearRefs(tx, heard)),
+    ...(await hearHistories(tx, heard)),
   ];
 }
 

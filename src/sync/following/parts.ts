@@ -3,6 +3,7 @@ import { among, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { resources } from "../../kinds/registry.ts";
+import { HAS_HISTORY } from "../../mirror/store/history.ts";
 import { partOf } from "../../mirror/store/lists.ts";
 import { repositorySyncs, selections } from "../../schema.ts";
 
@@ -59,6 +60,11 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
       update ref_lists l set read_at = null from repository_syncs s
         where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
           and not 'refs' = any(s.mirrors)`);
+    // Without branches nothing says where a history begins.
+    await tx.query(sql`
+      update commit_lists l set head_sha = null, reading_sha = null from repository_syncs s
+        where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
+          and not ${HAS_HISTORY}`);
     tx.touch(ids);
   });
 }

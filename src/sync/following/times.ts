@@ -38,6 +38,7 @@ const TIMES_OF_LISTS: Times = {
   checked_commits: { heard_at: "now", read_at: "unknown", suites_read_at: "unknown" },
   release_lists: { latest_read_at: "unknown" },
   ref_lists: { read_at: "unknown" },
+  commit_lists: { read_at: "unknown" },
   found_changes: { found_at: "now", heard_at: "now", made_at: "now" },
 };
 

@@ -26,6 +26,7 @@ import { Batches } from "../../work/batches.ts";
 import { Gather } from "../../work/gather.ts";
 import { refreshChecks } from "../checks/refresh.ts";
 import { endOrPause } from "../following/pause.ts";
+import { refreshHistory } from "../history/refresh.ts";
 import { refreshLists } from "../lists/refresh.ts";
 import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting } from "../marks/counts.ts";
@@ -136,6 +137,8 @@ export class Refreshes {
         return refreshChecks(this.#ctx, this.#nodes, repositoryId);
       case "lists":
         return refreshLists(this.#ctx, repositoryId);
+      case "commits":
+        return refreshHistory(this.#ctx, repositoryId);
       case "refs":
         return refreshRefs(this.#ctx, repositoryId);
       default:
