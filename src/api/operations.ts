@@ -11,6 +11,7 @@ import { listNotifications, listReceivedEvents } from "./rest/activity.ts";
 import { checkAssignee, listAssignees } from "./rest/assignees.ts";
 import * as checks from "./rest/checks.ts";
 import * as comments from "./rest/comments.ts";
+import * as commits from "./rest/commits.ts";
 import * as deployments from "./rest/deployments.ts";
 import { HOOK_OPERATIONS } from "./rest/hooks/hook-operations.ts";
 import * as issueEvents from "./rest/issue-events.ts";
@@ -83,6 +84,14 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
   commits: [
     ["/pulls/:number/commits", "pulls", listPullCommits, "pulls/pulls#list-commits-on-a-pull-request"],
     ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
+    ["/commits", "contents", commits.listCommits, "commits/commits#list-commits"],
+    ["/commits/:ref", "contents", commits.getCommit, "commits/commits#get-a-commit"],
+    [
+      "/commits/:ref/pulls",
+      "pulls",
+      commits.listPullsOfCommit,
+      "commits/commits#list-pull-requests-associated-with-a-commit",
+    ],
   ],
   deployments: [
     ["/deployments", "deployments", deployments.listDeployments, "deployments/deployments#list-deployments"],

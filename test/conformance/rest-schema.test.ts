@@ -84,6 +84,7 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     [/\/actions\/workflows\/:workflow/, ["/actions/workflows/ci.yml"]],
     [/\/actions\/runs\/:id/, runs.map(({ id }) => `/actions/runs/${id}`)],
     [/\/actions\/jobs\/:id/, jobs],
+    [/\/commits\/:ref(?=$|\/pulls$)/, (await ids("/commits", "sha")).slice(0, 3).map((sha) => `/commits/${sha}`)],
     [/\/commits\/:ref/, heads.slice(0, 5).map((sha) => `/commits/${sha}`)],
     [/\/check-runs\/:id/, await checksOf("check-runs", "check_runs")],
     [/\/deployments\/:id\/statuses\/:status/, await deploymentStatuses()],

@@ -124,6 +124,11 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
   });
   createStatus(world, octo.id, { repository, sha, state: "success", context: mark("state") });
   pushBranch(world, octo.id, repository, "seen", sha);
+  const [before, tip] = [repository.branches.get(repository.defaultBranch), world.newSha()];
+  broughtCommit(world, octo.id, repository, {
+    ...{ sha: tip, message: `Brings ${mark("news")}`, parents: before === undefined ? [] : [before] },
+  });
+  pushBranch(world, octo.id, repository, repository.defaultBranch, tip);
   pushBranch(world, octo.id, repository, mark("news"), sha);
   const [release] = [mark("news"), mark("draft")].map((word, at) =>
     createRelease(world, octo.id, { repository, tagName: `v${at}`, targetCommitish: sha, body: word, draft: at > 0 }),

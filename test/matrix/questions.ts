@@ -261,6 +261,7 @@ function selected(field: Field, depth: number, values: Record<string, unknown> =
 
 function valueFor({ name, type }: GraphQLArgument, values: Record<string, unknown>): string[] {
   if (name === "first") return ["first: 5"];
+  if (name === "expression") return [`expression: "${NAMED_REFS.qualifiedName}"`];
   return isNonNullType(type) && name in values ? [`${name}: ${JSON.stringify(values[name])}`] : [];
 }
 

@@ -97,6 +97,13 @@ export async function findRefs(
   });
 }
 
+/** The name of a repository's default branch; null: not known. */
+export async function findDefaultBranch(db: Database, repositoryId: number): Promise<string | null> {
+  const [row] = await db.prepared<{ name: string | null }>(sql`
+    select r.default_branch as name from repositories r where r.id = ${repositoryId}`);
+  return row?.name || null;
+}
+
 /** Branches or tags for GraphQL's lists, named without `refs/heads/` or `refs/tags/`. */
 export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource {
   return {

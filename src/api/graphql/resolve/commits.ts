@@ -2,16 +2,25 @@
 
 import type { GraphQLError } from "graphql";
 import { type Fields, objectOf, rowsOf, textOf } from "../../../json.ts";
+import { type CommitPlace, findHistoryCommits } from "../../../mirror/read/history.ts";
 import { countHeldLists, findCommits, listedSource } from "../../../mirror/read/lists.ts";
 import { sees } from "../../../mirror/read/repositories.ts";
 import type { ListName } from "../../../mirror/store/lists.ts";
+import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { avatarOf } from "./accounts.ts";
 import { rollupOf, statusOf, suitesOf } from "./checks.ts";
-import { type Connection, heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
+import {
+  type Connection,
+  heldConnection,
+  mapped,
+  type PageArguments,
+  pageRequest,
+  storedConnection,
+} from "./connection.ts";
 import {
   commitNode,
   enumValue,
@@ -23,6 +32,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
+import { history, pullsOfCommit } from "./history.ts";
 
 /** Whether the mirror holds this list of the pull request as a whole. */
 async function holds(call: GraphqlCall, list: ListName, { repositoryId, rest: { number } }: Node): Promise<boolean> {
@@ -67,18 +77,7 @@ function lastCommit(node: Node, args: PageArguments, call: GraphqlCall, info: Fi
 
 /** Adds the pull request to each commit, since a row of the list does not name it. */
 function ofPull(connection: Connection, { rest: pull }: Node): Connection {
-  const withPull = (node: Connected) => (isNode(node) ? { ...node, rest: { commit: node.rest, pull } } : node);
-  return {
-    ...connection,
-    nodes: async (...asked) => (await connection.nodes(...asked)).map(withPull),
-    edges: async () => (await connection.edges()).map((edge) => ({ ...edge, node: withPull(edge.node) })),
-  };
-}
-
-type Connected = Awaited<ReturnType<Connection["nodes"]>>[number];
-
-function isNode(shown: Connected): shown is Node {
-  return shown !== null && "rest" in shown;
+  return mapped(connection, (node) => ({ ...node, rest: { commit: node.rest, pull } }));
 }
 
 /** The files of a pull request. Upstream answers if the mirror does not hold them all. */
@@ -89,14 +88,8 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
   throw typedError("UNPROCESSABLE", "The files of this pull request are not mirrored.");
 };
 
-/** Where a commit is. */
-interface CommitPlace {
-  repositoryId: number;
-  sha: string;
-}
-
 /**
- * The whole commit, if the list of some pull request has it. Otherwise upstream answers.
+ * The whole commit, if the history or the list of some pull request has it. Otherwise upstream answers.
  * @throws GraphQLError the same one for all fields of a commit: making each field's own would take long
  */
 async function wholeCommit({ repositoryId, rest: known }: Node, call: GraphqlCall): Promise<Fields> {
@@ -110,12 +103,20 @@ async function wholeCommit({ repositoryId, rest: known }: Node, call: GraphqlCal
 
 async function findWhole({ repositoryId, sha }: CommitPlace, call: GraphqlCall): Promise<Fields | GraphQLError> {
   const { rest: repository } = await call.requireRepositoryById(repositoryId);
-  const maySee = sees(call.access, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
-  const found = maySee
+  const { access, caller } = call;
+  const seen = { id: repositoryId, isPrivate: repository.private === true };
+  const ofHistory = readsCode(caller, access, seen, "contents")
     ? await call
-        .loader("commits by hash", (places: CommitPlace[], db) => findCommits(db, places))
+        .loader("commits of histories", (places: CommitPlace[], db) => findHistoryCommits(db, places))
         .load({ repositoryId, sha })
     : null;
+  const found =
+    ofHistory ??
+    (sees(access, seen, "pulls")
+      ? await call
+          .loader("commits by hash", (places: CommitPlace[], db) => findCommits(db, places))
+          .load({ repositoryId, sha })
+      : null);
   const [commit] = found ? await call.unfold("Commit", [found]) : [];
   if (commit) return commit.rest;
   call.lacks();
@@ -188,6 +189,8 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
     id: async (node, _args, call) => call.idOf((await wholeCommit(node, call)).node_id, node.repositoryId),
     statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
     status: ({ repositoryId, rest: { oid } }, _args, call, info) => statusOf(call, info, repositoryId, oid),
+    history,
+    associatedPullRequests: pullsOfCommit,
     checkSuites: ({ repositoryId, rest: { oid } }, args: PageArguments, call, info) =>
       suitesOf(call, info, args, { repositoryId, sha: String(oid) }),
     parents,

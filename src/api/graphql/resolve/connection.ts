@@ -121,6 +121,16 @@ function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
   };
 }
 
+/** The same connection with other nodes. One that was deleted after it was found stays null. */
+export function mapped(of: Connection, change: (node: Node) => Node): Connection {
+  const changed = (node: ShownNode) => (node !== null && "rest" in node ? change(node) : node);
+  return {
+    ...of,
+    nodes: async (...asked) => (await of.nodes(...asked)).map(changed),
+    edges: async () => (await of.edges()).map((edge) => ({ ...edge, node: changed(edge.node) })),
+  };
+}
+
 /** Cuts rows to a page. One row more than was asked for means that there is a further page. */
 function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; more: boolean } {
   const more = rows.length > limit;
