@@ -12,6 +12,7 @@ import { settleParts } from "../../src/sync/following/parts.ts";
 import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { fetchAndStoreHistory } from "../../src/sync/history/read.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
+import { QuestionsPacedError } from "../../src/sync/questions/paced.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
@@ -319,6 +320,24 @@ test("of a long history the newest commits are here, and its length", async () =
   grow(repository, 1);
   await pass(60_000);
   await expectAs("mirror", "/commits", "/commits?per_page=100&page=20");
+});
+
+test("a branch that is moved to and fro is read anew at a pace", async () => {
+  const { ctx } = world;
+  const mirrored = await ctx.jobReads.repository(repository.id);
+  if (!mirrored) throw new Error("The repository is not mirrored");
+  const readAnew = async () => {
+    await ctx.db.query(sql`update commit_lists set head_sha = null, reading_sha = null`);
+    await fetchAndStoreHistory(ctx, mirrored, { head: head(), copied: null });
+  };
+  await ctx.db.query(sql`delete from upkeep where task = ${`history ${repository.id}`}`);
+  world.simulator.meter.reset();
+  for (let time = 0; time < 8; time++) await readAnew();
+  const asked = listReads();
+  await expect(readAnew()).rejects.toThrow(QuestionsPacedError);
+  expect([asked, listReads()]).toEqual([8 * 21, 8 * 21]);
+  world.advance(HOUR / 2);
+  await readAnew();
 });
 
 test("parts that are mirrored no longer leave no history", async () => {

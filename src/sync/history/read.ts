@@ -16,12 +16,19 @@ import { pageOfPath } from "../../upstream/protocol/pagination.ts";
 import type { Priority } from "../../upstream/protocol/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/errors.ts";
+import { takeMoment } from "../questions/paced.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /** How far a new head is followed to where the known history begins. One that lies further is read anew. */
 const PAGES_TO_MEET = 3;
 /** How far a history is read: its newest 2,000 commits. Those beyond are asked of upstream. */
 const MOST_PAGES = 20;
+
+/**
+ * How often a history is read anew. Whoever may push, or holds a hook's secret, can move the branch to and fro, and each
+ * time that takes a request per hundred commits.
+ */
+const ANEW_EVERY_MS = 1_800_000;
 
 /** Another worker has stored a history meanwhile. */
 class OutrunError extends Error {
@@ -39,7 +46,8 @@ interface HistoryPage {
  * Reads the history of a commit, and stores it as that of the default branch. What a commit's history holds never
  * changes, so its pages neither shift nor have to be asked for again.
  * @param copied the commit that the stored history is of; null: there is none
- * @throws AbsentError when upstream does not show it; RemovedError when the repository is removed meanwhile
+ * @throws AbsentError when upstream does not show it; RemovedError when the repository is removed meanwhile;
+ *   QuestionsPacedError when it was read anew too often
  */
 export async function fetchAndStoreHistory(
   ctx: Context,
@@ -141,7 +149,8 @@ async function readAnew(
       from commit_lists l where l.repository_id = ${id} and l.head_sha is null and l.reading_sha = ${head}`);
   const resumes = begun.length === 0 && before !== undefined && before.count < MOST_PAGES * PAGE_SIZE;
   let start = resumes ? before.count : 0;
-  if (!resumes)
+  if (!resumes) {
+    await takeMoment(ctx, { name: `history ${id}`, everyMs: ANEW_EVERY_MS });
     await whileMirrored(ctx, repository, async (tx) => {
       await tx.query(sql`
         insert into commit_lists as l (repository_id, reading_sha) values (${id}, ${head})
@@ -149,6 +158,7 @@ async function readAnew(
       await tx.query(sql`delete from commits where repository_id = ${id}`);
       tx.touch([id]);
     });
+  }
   const ready = begun.values();
   let at: string | null =
     `${firstPage(repository, head)}${start === 0 ? "" : `&page=${Math.floor(start / PAGE_SIZE) + 1}`}`;
