@@ -155,14 +155,19 @@ export function repositoryMark(kind: RepositoryMarkKind, repositoryId: number, a
   return { kind, repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
 }
 
-/** Stores marks in the transaction of their cause, so that no loss of the queue forgets them. */
+/**
+ * Stores marks in the transaction of their cause, so that no loss of the queue forgets them. Several of one resource are
+ * one, for all their keys.
+ */
 export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(
     db,
     marks,
     (x) => sql`
       insert into refresh_marks as m (kind, repository_id, key, asked_at, not_before, keys, keys_at)
-        select distinct on (kind, r, k) kind, r, k, a, n, s, a from ${x} order by kind, r, k, s nulls first, n
+        select kind, r, k, max(a), min(n), case when bool_and(s is not null)
+            then coalesce(array_agg(distinct one) filter (where one is not null), '{}') end, max(a)
+          from ${x} left join lateral unnest(s) as one on true group by kind, r, k order by kind, r, k
         on conflict (kind, repository_id, key) do update
           set asked_at = greatest(m.asked_at, excluded.asked_at),
             not_before = least(m.not_before, excluded.not_before),
