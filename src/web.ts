@@ -8,6 +8,7 @@ import { plainTextWarnings } from "./health/plain-text.ts";
 import { health } from "./health/routes.ts";
 import { BodyBudget } from "./http/body.ts";
 import { HttpServer, Router } from "./http/server.ts";
+import { ActivityWriter } from "./operations/activity-table.ts";
 import { runProcess } from "./operations/entry.ts";
 import { openHeartbeat } from "./operations/heartbeat.ts";
 import { guardSchema } from "./operations/schema-guard.ts";
@@ -78,6 +79,8 @@ async function runWeb(): Promise<void> {
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
   ctx.metrics.observeProcess();
+  // An edge writes nothing.
+  if (config.edgeOf === null) resources.use(new ActivityWriter(ctx)).begin();
   await serveWeb(ctx, resources);
   await aborted(shutdown.signal);
 }

@@ -50,6 +50,7 @@ export function openDeliveriesWorker(
   ctx: WorkerContext,
   batches: DeliveryBatches = new DeliveryBatches(ctx),
 ): Worker<DeliveryJob> {
+  ctx.metrics.activity.tellOf("applied", "ignored", "lagMs", "slowestMs");
   const options = { concurrency: DELIVERIES_AT_ONCE, mostTakeovers: ANY_NUMBER };
   const worker = openWorker<DeliveryJob>(ctx, QUEUE_NAMES.deliveries, options, (job) => batches.apply(job.data));
   worker.on("failed", (job, error) => {

@@ -1,6 +1,7 @@
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
 import { serveMetrics } from "../src/health/metrics.ts";
+import { ActivityWriter } from "../src/operations/activity-table.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openHeartbeat } from "../src/operations/heartbeat.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
@@ -65,6 +66,7 @@ async function runWorkers(): Promise<void> {
   await guardSchema(ctx, shutdown, resources);
   ctx.metrics.observeProcess();
   await serveMetrics(ctx, resources);
+  resources.use(new ActivityWriter(ctx)).begin();
   await startWorkers(ctx, shutdown.signal, resources);
   await aborted(shutdown.signal);
 }

@@ -5,6 +5,7 @@ import { wakeDue } from "../src/events/log.ts";
 import { pruneSent } from "../src/events/sent.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../src/inbox/prune.ts";
+import { pruneActivity } from "../src/operations/activity-table.ts";
 import { forgetFailedRuns } from "../src/queues/failed.ts";
 import { MAINTENANCE_TASKS, type MaintenanceTask } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
@@ -66,6 +67,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         pruneBodies(ctx),
         pruneWrites(ctx, signal),
         pruneAuditLog(ctx, signal),
+        pruneActivity(ctx),
         pruneSent(ctx, signal),
         pruneCursors(ctx, signal),
         pruneFound(ctx, signal),

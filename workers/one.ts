@@ -9,6 +9,7 @@ import { tend, tendAgain } from "../src/cli/up/tend.ts";
 import { type Config, parseConfig } from "../src/config.ts";
 import { openContext, openLocal } from "../src/context.ts";
 import { isMistake, reasonOf } from "../src/failure.ts";
+import { ActivityWriter } from "../src/operations/activity-table.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { type LineSink, openLog, standardStream } from "../src/operations/log.ts";
 import { Metrics } from "../src/operations/metrics.ts";
@@ -87,6 +88,8 @@ async function serveAll({ config, shutdown, tending, logTo }: Starting): Promise
   const web = await open("web", resources);
   await guardSchema(web, shutdown, resources);
   metrics.observeProcess();
+  // All parts count together.
+  resources.use(new ActivityWriter(web)).begin();
   await serveWeb(web, resources);
   if (!begun) {
     await untilReady(web, { apiUrl, operatorToken: config.operatorToken, signal });

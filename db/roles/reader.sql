@@ -93,5 +93,6 @@ $$;
 -- validators, token_owners: fingerprints of upstream's tokens.
 -- writes: which caller did what, with the fingerprints of callers' tokens.
 -- audit_log: who did what, from which address.
+-- activity: how much callers ask, for the operator's page.
 -- found_changes: what an event may still be made of.
 -- targets and what is sent to them: addresses often hold a key, and targets have secrets.

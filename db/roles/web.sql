@@ -76,6 +76,9 @@ grant insert on audit_log to tain_web;
 grant update (outcome, object) on audit_log to tain_web;
 grant select (id, object) on audit_log to tain_web;
 
+-- It adds what it has counted, and the operator's page shows it.
+grant select, insert, update on activity to tain_web;
+
 -- It registers targets and asks for what is to be sent to them. It sends nothing itself.
 grant select, insert, update, delete on targets to tain_web;
 grant select, delete on target_cursors to tain_web;

@@ -25,7 +25,7 @@ grant select, insert, update, delete on
   shapes, revisions, refresh_marks, validators, exclusive_work,
   deliveries, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners,
-  events, event_log, found_changes, targets, target_cursors, target_asks, target_deliveries
+  activity, events, event_log, found_changes, targets, target_cursors, target_asks, target_deliveries
 to tain_worker;
 grant select on origin, schema_migrations, eras, listeners to tain_worker;
 grant select, insert, update on turns to tain_worker;

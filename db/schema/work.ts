@@ -58,6 +58,34 @@ export const problems = pgTable(
   ],
 );
 
+/**
+ * One row is what all processes counted in a minute, or in a quarter of an hour that is over for long. Null: no process
+ * has told of it, so it is not known.
+ */
+export const activity = pgTable(
+  "activity",
+  {
+    minutes: integer().notNull(),
+    beganAt: timestamptz("began_at").notNull(),
+    arrived: int8(),
+    applied: int8(),
+    ignored: int8(),
+    lagMs: int8("lag_ms"),
+    slowestMs: int8("slowest_ms"),
+    spentRequests: int8("spent_requests"),
+    spentPoints: int8("spent_points"),
+    sparedRequests: int8("spared_requests"),
+    sparedPoints: int8("spared_points"),
+    byMirror: int8("by_mirror"),
+    byKept: int8("by_kept"),
+    byForwarding: int8("by_forwarding"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.minutes, table.beganAt], name: "activity_pkey" }),
+    check("activity_minutes", sql`(minutes = ANY (ARRAY[1, 15]))`),
+  ],
+);
+
 /** One row is one migration that was applied to this database. */
 export const schemaMigrations = pgTable(
   "schema_migrations",

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { ActivitySums } from "./activity.ts";
 
 /** How many connections a pool has open, how many of them are idle, and how many statements wait for one. */
 export interface PoolLoad {
@@ -16,6 +17,8 @@ export class Metrics {
   readonly #beforeScrape: (() => void | Promise<void>)[] = [];
 
   readonly contentType = this.#registry.contentType;
+  /** The few figures that the operator's page draws. */
+  readonly activity = new ActivitySums();
 
   counter<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label> {
     return this.#once(name, () => new Counter({ name, help, labelNames, registers: [this.#registry] }));

@@ -8,6 +8,7 @@ import { forecast } from "../health/forecast.ts";
 import { loadStatus } from "../health/status.ts";
 import { HttpError } from "../http/errors.ts";
 import { countTroubled, type DeliveryFilter, listDeliveriesShown } from "../inbox/deliveries.ts";
+import { recentActivity } from "../operations/activity-table.ts";
 import { queueCounts } from "../queues/counts.ts";
 import { listFailedJobs } from "../queues/failed.ts";
 import { QueueUnavailableError } from "../queues/unavailable.ts";
@@ -29,6 +30,9 @@ type PageView = (ctx: Context, asked: URLSearchParams) => Promise<object>;
 
 /** The page's views, by name. No view changes anything or asks upstream. */
 export const VIEWS: Readonly<Record<string, PageView>> = {
+  async home(ctx) {
+    return { activity: await recentActivity(ctx) };
+  },
   async fleet(ctx) {
     const before = new Date(ctx.clock.now().getTime() - SHOWN_OVERDUE_MS);
     const [{ repositories, ...status }, troubled] = await Promise.all([

@@ -42,6 +42,7 @@ export function openReceiver(ctx: Receiving): Receiver {
     "outcome",
   ]);
   const events = new BoundedLabel(MOST_EVENTS);
+  ctx.metrics.activity.tellOf("arrived");
 
   const receive = async (exchange: Exchange): Promise<Reply> => {
     const receivedAt = ctx.clock.now();
@@ -62,6 +63,7 @@ export function openReceiver(ctx: Receiving): Receiver {
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       refusals.kept(postgresError);
       arrived.inc({ event: named, outcome: postgresError ? "kept in Redis" : status });
+      if (status === "accepted") ctx.metrics.activity.add("arrived", 1);
       const { action } = delivery;
       ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
       return json(202, { delivery: guid, status });

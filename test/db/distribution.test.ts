@@ -25,6 +25,7 @@ const REPOSITORY = "repositories";
 
 /** Has few rows, however much is mirrored: an engine that shards Postgres keeps it whole on each server. */
 const SMALL = [
+  "activity",
   "api_tokens",
   "eras",
   "event_log",

@@ -285,6 +285,7 @@ describe("the read-only role", () => {
       select table_name, has_any_column_privilege(${ROLE}, format('public.%I', table_name), 'select') as is_readable
         from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`);
     expect(rows.filter(({ is_readable }) => !is_readable).map(({ table_name }) => table_name)).toEqual([
+      "activity",
       "api_tokens",
       "audit_log",
       "event_log",

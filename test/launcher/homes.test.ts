@@ -22,6 +22,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of the record of writes", changes("writes"), ["src/api/record/"]],
   ["changes of who may read some repositories only", changes("reader_repositories"), ["db/readers.ts"]],
   ["changes of the audit log", changes("audit_log"), ["src/work/audit-log.ts"]],
+  ["changes of what processes count", changes("activity"), ["src/operations/activity-table.ts"]],
   ["changes of validators", changes("validators"), ["src/upstream/conditional/validators.ts"]],
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
   [

@@ -24,6 +24,7 @@ const OPERATOR = "the-operators-token-of-the-browser";
 const SECRETS = ["the-new-secret-of-the-hooks", "the-old-secret-of-the-hooks"] as const;
 const SHOTS = join(projectRoot, ".tain", "proofs", "page");
 const VIEWS = [
+  "home",
   "fleet",
   "quota",
   "deliveries",
@@ -92,7 +93,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await to.goto(`${world.url}/-/`);
     await to.getByLabel("Operator's token").fill(OPERATOR);
     await to.keyboard.press("Enter");
-    await to.getByRole("heading", { level: 1, name: "Repositories" }).waitFor();
+    await to.getByRole("heading", { level: 1, name: "Home" }).waitFor();
   }
 
   const open = async (name: string) => {
@@ -109,6 +110,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await expectAccessible(page);
     await shoot(page, "sign-in-refused-light");
     await signIn(page);
+    await open("Repositories");
     await row(page, world.first).getByText("live", { exact: true }).waitFor();
   });
 
@@ -254,6 +256,46 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await shoot(page, "examined-light");
   });
 
+  test("the home draws the last hour and the last day, with a table behind, and says since when nothing is known", async () => {
+    const { ctx } = world;
+    await fillActivity(world);
+    await page.getByRole("link", { name: "Home" }).click();
+    const drawing = page.getByRole("img", { name: "Deliveries" });
+    await page.getByText("2,400 arrived,", { exact: true }).waitFor();
+    expect(await drawing.locator(".line").count()).toBe(3);
+    expect(await drawing.locator(".unknown").count()).toBe(0);
+    const card = page.locator(".chart").filter({ hasText: "Answers to callers" });
+    await card.getByText("In figures").click();
+    await card.getByRole("columnheader", { name: "kept answers" }).waitFor();
+    expect(await card.getByRole("row").count()).toBe(61);
+    await expectAccessible(page);
+    await shoot(page, "home-hour-light");
+    await page.getByLabel("Shown").selectOption("day");
+    await page.getByText("57,600 arrived,", { exact: true }).waitFor();
+    expect(await card.getByRole("row").count()).toBe(97);
+    await shoot(page, "home-day-light");
+
+    // Nobody has counted for twenty minutes, and no worker for half an hour.
+    await page.getByLabel("Shown").selectOption("hour");
+    await ctx.db.query(sql`delete from activity where began_at > now() - interval '20 minutes'`);
+    await ctx.db.query(sql`update activity set applied = null where began_at > now() - interval '30 minutes'`);
+    await page
+      .locator(".chart")
+      .filter({ hasText: "Deliveries" })
+      .getByText(/^No data since \d\d:\d\d/)
+      .waitFor();
+    expect(await drawing.locator(".unknown").count()).toBeGreaterThan(15);
+    expect(await drawing.textContent()).toContain("No data since");
+    await ctx.db.query(sql`delete from activity`);
+    await page
+      .getByText(/^No data since \d\d:\d\d, or longer/)
+      .first()
+      .waitFor();
+    await page.getByText("Not known").first().waitFor();
+    await shoot(page, "home-unknown-light");
+    await fillActivity(world);
+  });
+
   test("a token is made and revoked, by the keyboard alone, and revoking asks once", async () => {
     await open("Tokens");
     await page.getByLabel("Expires").focus();
@@ -289,6 +331,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
         await own.goto(`${world.url}/-/#${view}`);
         await own.getByRole("heading", { level: 1 }).waitFor();
         await own.getByText(/^Live, /).waitFor();
+        if (view === "home") await own.getByText(/^[\d,]+ arrived,$/).waitFor();
         if (view === "writes") await own.getByText(/of the record$/).waitFor();
         if (view === "hooks") {
           await own.getByRole("button", { name: "Check all" }).click();
@@ -366,6 +409,16 @@ async function deliver(
     insert into deliveries (hook_id, guid, event, action, payload, status, attempts, reason, received_at, settled_at)
       values (1, ${guid}, ${event}, ${action}, ${payload}, ${status}, 8, ${reason}, now(), now())`);
   return guid;
+}
+
+/** An hour and a day in which every minute was like the others. */
+async function fillActivity({ ctx }: TestWorld): Promise<void> {
+  await ctx.db.query(sql`delete from activity`);
+  const values = sql`40, 38, 2, 4000 + 200 * (n % 9), 900 + 100 * (n % 7), 3 + n % 3, n % 4, 60 + n % 20, 30 + n % 9,
+    80 + n % 25, 40 + n % 12, 5 + n % 6`;
+  await ctx.db.query(sql`
+    insert into activity select 1, date_trunc('minute', now()) - n * interval '1 minute', ${values}
+      from generate_series(-4, 1500) n`);
 }
 
 /** Makes what the other views show: a target that fails, a write, an audit. */

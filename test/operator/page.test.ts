@@ -169,9 +169,12 @@ describe("what guards the page", () => {
     const strangers = [{}, { authorization: `token ${at.world.token}` }, { authorization: `Bearer ${OPERATOR}` }];
     for (const headers of strangers) {
       for (const path of [
+        "home",
         "fleet",
         "quota",
         "deliveries",
+        "delivery",
+        "queues",
         "hooks",
         "targets",
         "sent",
@@ -241,7 +244,7 @@ describe("what it shows", () => {
   test("no module makes markup of a text", async () => {
     const page = await (await at.ask("/-/files/page.js")).text();
     const names = [...page.matchAll(/from "\.\/([\w.]+)"/g)].map(([, name = ""]) => name);
-    for (const name of [...names, "page.js", "plot.js", "table.js"])
+    for (const name of [...names, "page.js", "chart.js", "plot.js", "table.js"])
       expect(await (await at.ask(`/-/files/${name}`)).text()).not.toMatch(
         /innerHTML|outerHTML|insertAdjacentHTML|document\.write\(|DOMParser|\beval\b/,
       );

@@ -3,6 +3,7 @@ import type { Context } from "../../context.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
+import type { ActivityFigure } from "../../operations/activity.ts";
 import { BoundedLabel } from "../../operations/metrics.ts";
 import type { Caller } from "../callers/permissions.ts";
 import { type Served, type Source, Sparing } from "../callers/spared.ts";
@@ -66,6 +67,13 @@ const NOTED_MS = 2_000;
 /** Statuses that spare no quota: upstream does not charge for them, or they are the mirror's own refusals. */
 const SPARES_NOTHING: ReadonlySet<number> = new Set([304, 401, 403, 429]);
 
+const ACTIVITY_SOURCES = {
+  mirror: "byMirror",
+  kept: "byKept",
+  cache: "byKept",
+  forwarded: "byForwarding",
+} as const satisfies Record<Source, ActivityFigure>;
+
 /** Counts callers' requests. */
 export class ApiMeter {
   readonly #sparing: Sparing;
@@ -74,9 +82,12 @@ export class ApiMeter {
   readonly #tallies = new Map<string, Tally>();
   readonly #agents = new BoundedLabel(MOST_AGENTS);
   readonly #seconds: Histogram<"route" | "method">;
+  readonly #activity: Context["metrics"]["activity"];
 
   constructor({ metrics, ...ctx }: Pick<Context, "metrics" | "redis" | "config" | "clock" | "log">) {
     this.#sparing = new Sparing(ctx);
+    this.#activity = metrics.activity;
+    this.#activity.tellOf("byMirror", "byKept", "byForwarding", "sparedRequests", "sparedPoints");
     this.#timer = setInterval(() => this.#note(), NOTED_MS).unref();
     this.#seconds = metrics.histogram(
       "tain_api_request_duration_seconds",
@@ -130,9 +141,15 @@ export class ApiMeter {
 
   #note(): void {
     for (const counted of this.#waiting.splice(0)) {
-      if (counted.served) this.#sparing.note(counted.served, counted.waiting);
+      if (counted.served) this.#noteServed(counted.served, counted.waiting);
       counted.waiting = 0;
     }
+  }
+
+  #noteServed(served: Served, times: number): void {
+    this.#sparing.note(served, times);
+    this.#activity.add(ACTIVITY_SOURCES[served.source], times);
+    this.#activity.add(served.bucket === "points" ? "sparedPoints" : "sparedRequests", served.spared * times);
   }
 
   /** Counts the outcome of a request. A failure counts under the status that its caller receives. */

@@ -6,6 +6,7 @@ import * as doctor from "./doctor.js";
 import { fill, h } from "./dom.js";
 import * as fleet from "./fleet.js";
 import { showHealth } from "./health.js";
+import * as home from "./home.js";
 import * as hooks from "./hooks.js";
 import * as queues from "./queues.js";
 import * as quota from "./quota.js";
@@ -23,6 +24,7 @@ import * as writes from "./writes.js";
  */
 
 const VIEWS = /** @type {const} */ ({
+  home: ["Home", home],
   fleet: ["Repositories", fleet],
   quota: ["Quota", quota],
   deliveries: ["Deliveries", deliveries],
@@ -50,7 +52,7 @@ const tabs = /** @type {HTMLElement} */ (document.getElementById("tabs"));
 const made = new Map();
 const page = { refresh: () => void turn() };
 /** @type {Name} */
-let shown = "fleet";
+let shown = "home";
 /** @type {unknown} */
 let last = null;
 /** @type {ReturnType<typeof setTimeout>} */
@@ -60,7 +62,7 @@ let turns = 0;
 /** @returns {Name} */
 function named() {
   const name = location.hash.slice(1);
-  return Object.hasOwn(VIEWS, name) ? /** @type {Name} */ (name) : "fleet";
+  return Object.hasOwn(VIEWS, name) ? /** @type {Name} */ (name) : "home";
 }
 
 /** @param {{ isFirst: boolean }} how */
@@ -92,7 +94,7 @@ async function turn() {
   const asked = view?.asked() ?? null;
   let waitMs = EVERY_MS;
   try {
-    const data = await load(asked?.[0] ?? "fleet", asked?.[1] ?? {});
+    const data = await load(asked?.[0] ?? "home", asked?.[1] ?? {});
     if (own !== turns) return;
     showHealth(data.health);
     if (asked && data !== last) view?.show(data);

@@ -363,8 +363,19 @@ function meterSettled(
     const isApplied = outcome === "applied";
     // Anybody who holds a hook's secret can invent the name of an event. Only known events are applied.
     settled.inc({ event: isApplied ? event : "any", outcome: outcome instanceof Error ? "invalid" : outcome });
-    if (isApplied) seconds.observe((now - receivedAt.getTime()) / 1_000);
+    const lagMs = now - receivedAt.getTime();
+    if (isApplied) seconds.observe(lagMs / 1_000);
+    noteSettled(metrics.activity, isApplied ? lagMs : null);
   }
+}
+
+/** @param lagMs null: nothing was to be applied */
+function noteSettled(activity: Context["metrics"]["activity"], lagMs: number | null): void {
+  activity.add(lagMs === null ? "ignored" : "applied", 1);
+  // The clock may have been put back meanwhile.
+  const lag = Math.max(0, lagMs ?? 0);
+  activity.add("lagMs", lag);
+  activity.add("slowestMs", lag);
 }
 
 /**

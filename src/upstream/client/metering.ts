@@ -23,10 +23,13 @@ export class UpstreamMeter {
   readonly #charged;
   readonly #seconds;
   readonly #spending: Spending | null;
+  readonly #activity: Metrics["activity"];
 
   /** @param spending null: no quota of the mirror's is spent */
   constructor(metrics: Metrics, spending: Spending | null = null) {
     this.#spending = spending;
+    this.#activity = metrics.activity;
+    if (spending) this.#activity.tellOf("spentRequests", "spentPoints");
     this.#requests = metrics.counter("tain_upstream_requests_total", "Requests that upstream answered.", [
       "route",
       "bucket",
@@ -58,6 +61,7 @@ export class UpstreamMeter {
     const route = this.#routeOf(of.path);
     this.#charged.inc({ route, bucket, class: name }, cost);
     this.#spending?.note({ class: name, bucket, route, caller, cost });
+    this.#activity.add(bucket === "graphql" ? "spentPoints" : "spentRequests", cost);
   }
 
   #routeOf(path: string): string {
