@@ -123,5 +123,6 @@ export const targetDeliveries = pgTable(
       name: "target_deliveries_target_id_fkey",
     }).onDelete("cascade"),
     index("target_deliveries_delivered").on(table.deliveredAt),
+    index("target_deliveries_delivery").on(table.deliveryId),
   ],
 );

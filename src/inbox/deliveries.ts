@@ -45,6 +45,8 @@ export interface DeliveryFilter {
 /** A search that finds nothing reads them all. */
 const MOST_SEARCHED = 20_000;
 
+const IS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 const SHOWN = {
   id: deliveries.id,
   guid: deliveries.guid,
@@ -73,6 +75,17 @@ export async function listDeliveriesShown(
   filter: DeliveryFilter,
 ): Promise<ListedDelivery[]> {
   return await newest(db.select(SHOWN).from(deliveries).leftJoin(repositories, IN_REPOSITORY).$dynamic(), filter);
+}
+
+/** Null: the inbox does not hold it. @param id no UUID finds nothing */
+export async function findDeliveryShown({ db }: Pick<Context, "db">, id: string): Promise<ListedDelivery | null> {
+  if (!IS_ID.test(id)) return null;
+  const [found] = await db
+    .select(SHOWN)
+    .from(deliveries)
+    .leftJoin(repositories, IN_REPOSITORY)
+    .where(eq(deliveries.id, id));
+  return found ?? null;
 }
 
 const NEWEST_FIRST = [desc(deliveries.receivedAt), desc(deliveries.id)] as const;
@@ -105,7 +118,7 @@ function newest<Query extends PgSelect>(query: Query, { status, event, search, s
 
 /** Those with these ids or GUIDs, the oldest first. One event has one GUID at all hooks, so a GUID may find several. */
 export async function findDeliveries({ db }: Pick<Context, "db">, names: readonly string[]): Promise<StoredDelivery[]> {
-  const ids = names.filter((name) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(name));
+  const ids = names.filter((name) => IS_ID.test(name));
   return await db
     .select(STORED)
     .from(deliveries)

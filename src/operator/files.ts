@@ -20,6 +20,7 @@ const FILES = [
   "chart.js",
   "commands.js",
   "deliveries.js",
+  "delivery-way.js",
   "doctor.js",
   "dom.js",
   "fleet.js",

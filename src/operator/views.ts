@@ -16,6 +16,7 @@ import { listAudits } from "../sync/audit/list.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { withOutlooks } from "../upstream/quota/outlook.ts";
 import { quotaReport } from "../upstream/quota/report.ts";
+import { findDeliveryWay } from "./delivery-way.ts";
 import { hooksAsTheyStand } from "./hooks.ts";
 
 const LISTED_UNASKED = 50;
@@ -58,6 +59,9 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
   },
   async deliveries(ctx, asked) {
     return { deliveries: await listDeliveriesShown(ctx, filterOf(asked)) };
+  },
+  async delivery(ctx, asked) {
+    return { way: await findDeliveryWay(ctx, asked.get("id") ?? "") };
   },
   async queues(ctx) {
     // Null: Redis does not answer, so nothing is known of them.

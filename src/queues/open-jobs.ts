@@ -9,6 +9,28 @@ export async function deliveriesWithoutJob(ctx: QueueAccess, deliveryIds: readon
   return await withoutJob(ctx, ctx.queues.deliveries, deliveryIds, (id) => id);
 }
 
+/** How far a delivery's own job is. */
+export interface DeliveryJobState {
+  /** As BullMQ names it: waiting, active, delayed … */
+  state: string;
+  queuedAt: Date;
+  /** How often it was tried. */
+  attempts: number;
+  /** Why it failed last. */
+  reason: string | null;
+}
+
+/** Null: it has none. Deliveries that arrive together share one. */
+export async function jobOfDelivery(ctx: QueueAccess, deliveryId: string): Promise<DeliveryJobState | null> {
+  return await askQueues(ctx, async () => {
+    const id = await ctx.queues.deliveries.getDeduplicationJobId(deliveryId);
+    const job = id === null ? undefined : await ctx.queues.deliveries.getJob(id);
+    if (!job) return null;
+    const { timestamp, attemptsMade: attempts, failedReason } = job;
+    return { state: await job.getState(), queuedAt: new Date(timestamp), attempts, reason: failedReason ?? null };
+  });
+}
+
 /** The refreshes among these that have no job, waiting or running. */
 export async function refreshesWithoutJob<Asked extends RefreshJob>(
   ctx: QueueAccess,

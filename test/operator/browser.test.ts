@@ -296,6 +296,23 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await fillActivity(world);
   });
 
+  test("a delivery's way is one screen, and its list is a step back", async () => {
+    await open("Deliveries");
+    const guid = await deliver(world, { status: "failed", event: "star", action: "created", reason: "no star is out" });
+    await row(page, guid).getByRole("link", { name: "star.created" }).click();
+    await page.getByRole("heading", { level: 1, name: "star.created" }).waitFor();
+    await page.getByText("no star is out").waitFor();
+    await page.getByRole("list").getByText("Arrived", { exact: true }).waitFor();
+    await page.getByText("There is no event to be sent.").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: /^Replay/ }).click();
+    await page.getByRole("listitem").filter({ hasText: "Ignored" }).waitFor();
+    await page.goto(`${world.url}/-/#delivery/${randomUUID()}`);
+    await page.getByText("The inbox does not hold this delivery").waitFor();
+    await page.getByRole("link", { name: "All deliveries" }).click();
+    await page.getByRole("heading", { level: 1, name: "Deliveries" }).waitFor();
+  });
+
   test("a token is made and revoked, by the keyboard alone, and revoking asks once", async () => {
     await open("Tokens");
     await page.getByLabel("Expires").focus();
@@ -324,10 +341,12 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     timeout: LONG_TEST_MS,
   }, async () => {
     await targetsAndWrites(world);
+    const delivery = await deliver(world, { status: "applied", event: "issues", action: "opened" });
+    const [way] = await world.ctx.db.query<{ id: string }>(sql`select id from deliveries where guid = ${delivery}`);
     for (const look of LOOKS) {
       const own = await openPage(look);
       await signIn(own);
-      for (const view of VIEWS) {
+      for (const view of [...VIEWS, `delivery/${way?.id}`]) {
         await own.goto(`${world.url}/-/#${view}`);
         await own.getByRole("heading", { level: 1 }).waitFor();
         await own.getByText(/^Live, /).waitFor();
@@ -352,7 +371,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
           "document.documentElement.scrollWidth - document.documentElement.clientWidth",
         );
         expect({ view, look: look.name, sticksOut }).toEqual({ view, look: look.name, sticksOut: 0 });
-        await shoot(own, `${view}-${look.name}`);
+        await shoot(own, `${view.split("/")[0]}-${look.name}`);
       }
       await own.close();
     }

@@ -6,7 +6,7 @@ import { badge, counted, grouped, moment } from "./words.js";
 
 /** Longer payloads are for a program. */
 const MOST_SHOWN = 200_000;
-const TONES = /** @type {const} */ ({ pending: "busy", applied: "good", ignored: "off", failed: "bad" });
+export const TONES = /** @type {const} */ ({ pending: "busy", applied: "good", ignored: "off", failed: "bad" });
 
 /** @typedef {{ refresh: () => void }} Page */
 
@@ -54,11 +54,15 @@ function tableOf(page) {
 const COLUMNS = [
   {
     title: "Event",
-    cell: ({ event, action, guid }) =>
+    cell: ({ id, event, action, guid }) =>
       h(
         "span",
         { class: "stack" },
-        h("span", { class: "name" }, action === null ? event : `${event}.${action}`),
+        h(
+          "a",
+          { class: "name", href: `#delivery/${id}`, "data-focus": "way", title: "Its whole way" },
+          action === null ? event : `${event}.${action}`,
+        ),
         h("code", { class: "muted guid", title: "The GUID, upstream's name for it" }, guid),
       ),
     sort: ({ event, action }) => `${event}.${action}`,
@@ -144,7 +148,7 @@ function replayFailed(page) {
 }
 
 /** @param {any} row @param {HTMLElement} outcome @param {Page} page */
-function actions(row, outcome, page) {
+export function actions(row, outcome, page) {
   const about = `${row.event} ${row.guid}`;
   return h(
     "span",

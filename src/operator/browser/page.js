@@ -2,6 +2,7 @@
 import { AskError, load } from "./api.js";
 import * as audits from "./audits.js";
 import * as deliveries from "./deliveries.js";
+import * as way from "./delivery-way.js";
 import * as doctor from "./doctor.js";
 import { fill, h } from "./dom.js";
 import * as fleet from "./fleet.js";
@@ -28,6 +29,7 @@ const VIEWS = /** @type {const} */ ({
   fleet: ["Repositories", fleet],
   quota: ["Quota", quota],
   deliveries: ["Deliveries", deliveries],
+  delivery: ["Delivery", way],
   hooks: ["Hooks", hooks],
   targets: ["Targets", targets],
   audits: ["Audits", audits],
@@ -59,9 +61,12 @@ let last = null;
 let next;
 let turns = 0;
 
-/** @returns {Name} */
+/** A view that is reached from another one, and has no tab of its own. @type {Partial<Record<Name, Name>>} */
+const BELOW = { delivery: "deliveries" };
+
+/** What stands behind the name says what of it is shown. @returns {Name} */
 function named() {
-  const name = location.hash.slice(1);
+  const [name = ""] = location.hash.slice(1).split("/");
   return Object.hasOwn(VIEWS, name) ? /** @type {Name} */ (name) : "home";
 }
 
@@ -73,7 +78,7 @@ function open({ isFirst }) {
   const view = made.get(shown) ?? create(page);
   made.set(shown, view);
   for (const link of tabs.querySelectorAll("a")) {
-    if (link.getAttribute("href") === `#${shown}`) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === `#${BELOW[shown] ?? shown}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   document.title = `${title} – Tain`;
@@ -133,7 +138,12 @@ function closeMenus(event) {
   }
 }
 
-fill(tabs, ...Object.entries(VIEWS).map(([name, [title]]) => h("li", {}, h("a", { href: `#${name}` }, title))));
+fill(
+  tabs,
+  ...Object.entries(VIEWS)
+    .filter(([name]) => !Object.hasOwn(BELOW, name))
+    .map(([name, [title]]) => h("li", {}, h("a", { href: `#${name}` }, title))),
+);
 document.addEventListener("click", closeMenus);
 document.addEventListener("keydown", closeMenus);
 window.addEventListener("hashchange", () => open({ isFirst: false }));
