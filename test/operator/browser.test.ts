@@ -296,6 +296,49 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await fillActivity(world);
   });
 
+  test("a list holds still while somebody points at it or is in it, and new rows are let in", async () => {
+    const one = () => deliver(world, { status: "applied", event: "issues", action: "edited" });
+    await open("Deliveries");
+    await page.getByLabel("Search").fill("");
+    const first = page.getByRole("rowheader").first();
+    const before = await one();
+    await row(page, before).waitFor();
+    await first.hover();
+    const hidden = [await one(), await one()];
+    const waiting = page.getByRole("button", { name: "2 new" });
+    await waiting.waitFor();
+    expect(await first.textContent()).toContain(before);
+    expect(await row(page, hidden[0] ?? "").count()).toBe(0);
+    await expectAccessible(page);
+    await shoot(page, "list-held-light");
+    // Known rows go on to tell what becomes of them.
+    await world.ctx.db.query(sql`update deliveries set status = 'failed', reason = 'just now' where guid = ${before}`);
+    await row(page, before).getByText("just now").waitFor();
+    await waiting.click();
+    await expect.poll(() => first.textContent()).toContain(hidden[1]);
+    // The pointer leaves.
+    await first.hover();
+    const third = await one();
+    await page.getByRole("button", { name: "1 new" }).waitFor();
+    await page.getByLabel("Search").hover();
+    await row(page, third).waitFor();
+    expect(await page.getByRole("button", { name: "1 new" }).count()).toBe(0);
+    // The keyboard is in the list, goes to the button, and lets the rows in.
+    await page.getByLabel("Status").focus();
+    for (let n = 0; n < 30 && !(await isInRows(page)); n++) await page.keyboard.press("Tab");
+    const fourth = await one();
+    await page.getByRole("button", { name: "1 new" }).waitFor();
+    for (let n = 0; n < 30 && !(await isAt(page, "1 new")); n++) await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await row(page, fourth).waitFor();
+    // What somebody asks for is shown at once, wherever the pointer is.
+    await first.hover();
+    await page.getByLabel("Search").focus();
+    await page.keyboard.type(before);
+    await expect.poll(() => page.getByRole("row").count()).toBe(2);
+    await page.getByLabel("Search").fill("");
+  });
+
   test("a delivery's way is one screen, and its list is a step back", async () => {
     await open("Deliveries");
     const guid = await deliver(world, { status: "failed", event: "star", action: "created", reason: "no star is out" });
@@ -438,6 +481,16 @@ async function fillActivity({ ctx }: TestWorld): Promise<void> {
   await ctx.db.query(sql`
     insert into activity select 1, date_trunc('minute', now()) - n * interval '1 minute', ${values}
       from generate_series(-4, 1500) n`);
+}
+
+/** Whether the keyboard is at something in a row. */
+async function isInRows(page: Page): Promise<boolean> {
+  return (await page.evaluate("document.activeElement?.closest('tbody') !== null")) === true;
+}
+
+/** Whether the keyboard is at what says this. */
+async function isAt(page: Page, text: string): Promise<boolean> {
+  return (await page.evaluate("document.activeElement?.textContent")) === text;
 }
 
 /** Makes what the other views show: a target that fails, a write, an audit. */

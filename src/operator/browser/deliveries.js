@@ -14,6 +14,7 @@ export function create(/** @type {Page} */ page) {
   const asked = { status: "", search: "", limit: "50" };
   const change = (/** @type {Partial<typeof asked>} */ to) => {
     Object.assign(asked, { limit: "50" }, to);
+    table.release();
     page.refresh();
   };
   const table = tableOf(page);

@@ -23,6 +23,7 @@ export function create() {
   let isTold = false;
   const table = new Table(TABLE);
   const filter = (/** @type {Partial<typeof wanted>} */ to) => {
+    if (Object.keys(to).length > 0) table.release();
     Object.assign(wanted, to);
     const none = all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : NONE;
     if (isTold)

@@ -80,6 +80,7 @@ class HooksView {
         placeholder: "owner/name",
         change: (value) => {
           this.search = value.toLowerCase();
+          this.table.release();
           this.#showFound();
         },
       }),

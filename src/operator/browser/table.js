@@ -1,5 +1,10 @@
-// A table that is sorted by its headings, and keeps its rows while they are the same.
-import { fill, h } from "./dom.js";
+// A table that is sorted by its headings, and keeps its rows while they are the same. While somebody points at it, it
+// holds still: new rows are counted, and wait.
+import { fill, h, say } from "./dom.js";
+import { grouped } from "./words.js";
+
+/** Where a finger points, it does not stay. */
+const POINTS = matchMedia("(hover: hover)");
 
 /**
  * @template Row
@@ -29,8 +34,14 @@ export class Table {
   /** @param {Shape<Row>} shape */
   constructor(shape) {
     this.shape = shape;
-    /** @type {Row[]} */
+    /** @type {Row[]} the newest */
     this.rows = [];
+    /** @type {Row[]} as they are shown, and in that order */
+    this.ordered = [];
+    /** Whether the next rows are shown at once: somebody asked for them. */
+    this.isAsked = false;
+    /** Whether rows wait, or stand in an older order. */
+    this.isHeld = false;
     /** @type {{ at: number, isDown: boolean } | null} */
     this.order = null;
     this.most = shape.most ?? 100;
@@ -50,8 +61,22 @@ export class Table {
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, ...this.heads)),
       this.body,
     );
-    this.element = h("div", { class: "table" }, this.table, this.none, this.more);
+    this.fresh = h("button", { class: "quiet", click: () => this.#letIn() });
+    this.waiting = h("div", { class: "fresh", hidden: true }, this.fresh);
+    this.element = h(
+      "div",
+      { class: "table", tabindex: "-1", pointerleave: () => this.#leave(), focusout: (event) => this.#blur(event) },
+      this.waiting,
+      this.table,
+      this.none,
+      this.more,
+    );
     this.table.hidden = true;
+  }
+
+  /** The next rows answer what somebody has just asked: they are shown at once. */
+  release() {
+    this.isAsked = true;
   }
 
   /**
@@ -61,7 +86,62 @@ export class Table {
   show(rows, empty = this.shape.empty) {
     this.rows = rows;
     if (this.none.textContent !== empty) this.none.textContent = empty;
-    const shown = this.#sorted().slice(0, this.most);
+    const isStill = !this.isAsked && this.ordered.length > 0 && (this.#isPointedAt() || this.#isInUse());
+    this.isAsked = false;
+    if (isStill) this.#hold();
+    else this.#show(this.#sorted());
+  }
+
+  #isPointedAt() {
+    return POINTS.matches && this.element.matches(":hover");
+  }
+
+  /** Whether the keyboard is in it, or a menu of a row is open. */
+  #isInUse() {
+    return this.element.querySelector(":focus-visible, details[open]") !== null;
+  }
+
+  /** The rows stay where they are, with what is new about them. Those that are new wait. */
+  #hold() {
+    const { keyOf } = this.shape;
+    const newest = new Map(this.rows.map((row) => [keyOf(row), row]));
+    const known = new Set(this.ordered.map(keyOf));
+    const fresh = this.rows.filter((row) => !known.has(keyOf(row))).length;
+    // Where new rows push others off the end, these stay. Without new rows, those that are gone have been removed.
+    const held = this.ordered.flatMap((row) => newest.get(keyOf(row)) ?? (fresh > 0 ? row : []));
+    if (fresh > 0 && this.waiting.hidden) say("New rows wait. The button before the list shows them.");
+    this.#show(held, fresh);
+    this.isHeld = true;
+  }
+
+  /** Once nobody is at it any more, new rows need not wait. */
+  #leave() {
+    if (this.isHeld && !this.#isPointedAt() && !this.#isInUse()) this.#show(this.#sorted());
+  }
+
+  /** @param {Event} event */
+  #blur(event) {
+    const to = event instanceof FocusEvent ? event.relatedTarget : null;
+    if (!(to instanceof Node && this.element.contains(to))) this.#leave();
+  }
+
+  #letIn() {
+    this.#show(this.#sorted());
+    // The button that had the focus is gone.
+    this.element.focus({ preventScroll: true });
+  }
+
+  /**
+   * @param {Row[]} rows in order
+   * @param {number} [fresh] how many wait
+   */
+  #show(rows, fresh = 0) {
+    this.ordered = rows;
+    this.isHeld = false;
+    this.waiting.hidden = fresh === 0;
+    const count = `${grouped(fresh)} new`;
+    if (this.fresh.textContent !== count) this.fresh.textContent = count;
+    const shown = rows.slice(0, this.most);
     const focused = document.activeElement;
     const focus =
       focused instanceof HTMLElement ? { key: focused.closest("tr")?.dataset.key, name: focused.dataset.focus } : {};
@@ -99,7 +179,7 @@ export class Table {
 
   #showMore() {
     this.most += 200;
-    this.show(this.rows);
+    this.#show(this.#sorted());
   }
 
   /** @param {Row} row */
@@ -147,7 +227,7 @@ export class Table {
       head.removeAttribute("aria-sort");
       if (other === this.order?.at) head.setAttribute("aria-sort", this.order.isDown ? "descending" : "ascending");
     }
-    this.show(this.rows);
+    this.#show(this.#sorted());
   }
 
   #sorted() {

@@ -219,6 +219,7 @@ async function showSent(target) {
   const read = async () => {
     try {
       const asked = { target: String(target.id), ...(failed.checked && { failed: "1" }) };
+      list.release();
       list.show((await load("sent", asked)).sent);
       fill(trouble, "");
     } catch (error) {

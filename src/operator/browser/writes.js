@@ -53,6 +53,7 @@ export function create() {
           placeholder: "path, login or token",
           change: (value) => {
             search = value.toLowerCase();
+            table.release();
             show();
           },
         }),
