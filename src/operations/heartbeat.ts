@@ -26,6 +26,8 @@ export interface RoleLife {
   role: ProcessRole;
   /** How many of them beat. */
   living: number;
+  /** The names (`machine:pid`) of those that beat, and when each did last. */
+  beats: { name: string; at: Date }[];
   /** The names (`machine:pid`) of those that have fallen silent without saying that they end, and since when. */
   silent: { name: string; since: Date }[];
   /** The last beat of any of them, also of one that has ended. Null: none has ever run. */
@@ -88,6 +90,10 @@ function livesIn(beats: Readonly<Record<string, string>>, now: number): RoleLife
     return {
       role,
       living: ofRole.length - silent.length,
+      beats: ofRole
+        .filter(({ at }) => at > now - SILENT_MS)
+        .map(({ name, at }) => ({ name, at: new Date(at) }))
+        .sort((one, other) => (one.name < other.name ? -1 : 1)),
       silent: silent
         .filter(({ at }) => at > now - FORGOTTEN_MS)
         .map(({ name, at }) => ({ name, since: new Date(at) }))

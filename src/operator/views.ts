@@ -9,6 +9,8 @@ import { loadStatus } from "../health/status.ts";
 import { HttpError } from "../http/errors.ts";
 import { countTroubled, type DeliveryFilter, listDeliveriesShown } from "../inbox/deliveries.ts";
 import { recentActivity } from "../operations/activity-table.ts";
+import { readLives } from "../operations/heartbeat.ts";
+import { whileSilent } from "../operations/redis.ts";
 import { queueCounts } from "../queues/counts.ts";
 import { listFailedJobs } from "../queues/failed.ts";
 import { QueueUnavailableError } from "../queues/unavailable.ts";
@@ -65,11 +67,12 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
   },
   async queues(ctx) {
     // Null: Redis does not answer, so nothing is known of them.
-    const [queues, failed] = await Promise.all([
+    const [processes, queues, failed] = await Promise.all([
+      readLives(ctx).catch(whileSilent(null)),
       queueCounts(ctx).catch(whileAway),
       listFailedJobs(ctx, FAILED_JOBS).catch(whileAway),
     ]);
-    return { queues, failed };
+    return { processes, queues, failed };
   },
   async hooks(ctx) {
     return { hooks: await hooksAsTheyStand(ctx), publicUrl: ctx.config.publicUrl };

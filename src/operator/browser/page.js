@@ -33,7 +33,7 @@ const VIEWS = /** @type {const} */ ({
   hooks: ["Hooks", hooks],
   targets: ["Targets", targets],
   audits: ["Audits", audits],
-  queues: ["Queues", queues],
+  queues: ["Processes", queues],
   tokens: ["Tokens", tokens],
   writes: ["Writes", writes],
   doctor: ["Doctor", doctor],

@@ -1,8 +1,8 @@
-// What waits for the workers.
+// Which processes run, what waits for them, and what has failed.
 import { button, run } from "./commands.js";
 import { h } from "./dom.js";
 import { Table } from "./table.js";
-import { grouped, moment } from "./words.js";
+import { badge, grouped, moment } from "./words.js";
 
 /** @type {Record<string, string>} */
 const MEANS = {
@@ -16,6 +16,48 @@ const MEANS = {
   maintenance: "What the scheduler asks for",
   commands: "What operators ask for on this page",
 };
+
+/** @type {Record<string, string>} */
+const DOES = {
+  web: "Takes webhooks, answers callers, and serves this page",
+  worker: "Copies, applies and sends",
+  scheduler: "Starts catch-ups, sweeps and audits",
+};
+
+/** @typedef {{ role: string, beats: { name: string, at: string }[], silent: { name: string, since: string }[], lastBeatAt: string | null }} RoleLife */
+/** @typedef {{ role: string, name: string | null, state: "runs" | "silent" | "none", at: string | null }} Process */
+
+/** A row for each process, and one for a role that none has. Pure. @param {RoleLife[]} lives @returns {Process[]} */
+function processesIn(lives) {
+  return lives.flatMap(({ role, beats, silent, lastBeatAt }) => {
+    /** @type {Process[]} */
+    const known = [
+      ...beats.map(({ name, at }) => ({ role, name, state: /** @type {const} */ ("runs"), at })),
+      ...silent.map(({ name, since }) => ({ role, name, state: /** @type {const} */ ("silent"), at: since })),
+    ];
+    return beats.length > 0 ? known : [...known, { role, name: null, state: "none", at: lastBeatAt }];
+  });
+}
+
+/** @type {import("./table.js").Column<Process>[]} */
+const PROCESS_COLUMNS = [
+  {
+    title: "Process",
+    cell: ({ role, name }) =>
+      h("span", { class: "stack" }, h("span", { class: "name" }, role), name && h("code", { class: "muted" }, name)),
+    sort: ({ role, name }) => `${role} ${name ?? ""}`,
+  },
+  { title: "What it does", isWide: true, cell: ({ role }) => DOES[role] ?? "" },
+  {
+    title: "State",
+    cell: ({ state }) =>
+      state === "runs"
+        ? badge("good", "runs")
+        : badge("bad", state === "none" ? "none runs" : "silent: it hangs, or was killed"),
+    sort: ({ state }) => state,
+  },
+  { title: "Last sign", cell: ({ at }) => moment(at), sort: ({ at }) => (at === null ? 0 : -Date.parse(at)) },
+];
 
 export function create(/** @type {{ refresh: () => void }} */ page) {
   /** @type {Table<any>} */
@@ -37,12 +79,28 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
       })),
     ],
   });
+  /** @type {Table<Process>} */
+  const processes = new Table({
+    caption: "The processes, by machine and process id. Each gives a sign every five seconds",
+    keyOf: ({ role, name }) => `${role} ${name}`,
+    empty: "Redis cannot be reached, so it is not known which processes run.",
+    columns: PROCESS_COLUMNS,
+  });
   const failed = failedJobs(page);
   return {
-    element: h("div", {}, h("h1", { tabindex: "-1" }, "Queues"), table.element, failed.element),
+    element: h(
+      "div",
+      {},
+      h("h1", { tabindex: "-1" }, "Processes"),
+      processes.element,
+      h("h2", {}, "Queues"),
+      table.element,
+      failed.element,
+    ),
     asked: () => /** @type {const} */ (["queues", {}]),
     /** @param {any} data */
     show(data) {
+      processes.show(processesIn(data.processes ?? []));
       table.show(Object.entries(data.queues ?? {}).map(([name, counts]) => ({ name, ...counts })));
       failed.show(data.failed);
     },
