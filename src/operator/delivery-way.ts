@@ -2,7 +2,7 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { findDeliveryShown, type ListedDelivery } from "../inbox/deliveries.ts";
 import { type DeliveryJobState, jobOfDelivery } from "../queues/open-jobs.ts";
-import { QueueUnavailableError } from "../queues/queues.ts";
+import { QueueUnavailableError } from "../queues/unavailable.ts";
 
 /** A delivery's way through the mirror, as far as it is still known. */
 export interface DeliveryWay {
