@@ -22,8 +22,8 @@ export const QUICK = [
  * keeps tests that run each time.
  */
 export const LONG = [
-  "test/api/{hostile-callers,stream-ends}.test.ts",
-  "test/cli/{app,audit,deliveries,doctor,first-steps,hooks,instance,schema-guard,sql,token,words}.test.ts",
+  "test/api/{hostile-callers,nasty-values,stream-ends}.test.ts",
+  "test/cli/{app,audit,deliveries,doctor,first-steps,hooks,instance,mcp,schema-guard,sql,token,words}.test.ts",
   "test/conformance/{gh,gh-alone,gh-pulls,recorded-answers,recordings}.test.ts",
   "test/corpus/{beside-attack,corpus,fuzz}.test.ts",
   "test/db/{replicas,roles}.test.ts",
@@ -34,10 +34,10 @@ export const LONG = [
   "test/operator/health.test.ts",
   "test/receiver/{floods,redis-disk,redis-failover}.test.ts",
   "test/scenario/{agents-day,app,checks,checks-simulated,clock-put-right,edges,first-copy-of-parts,fleet,floor,give-way}.test.ts",
-  "test/scenario/{gone-accounts,isolation,kill-tree,kill-worker,late-webhooks,lifecycle,linked-issues,lists,live,memory,odd-rows}.test.ts",
+  "test/scenario/{gone-accounts,history,isolation,issue-events,kill-tree,kill-worker,late-webhooks,lifecycle,linked-issues,lists,live,memory,odd-rows}.test.ts",
   "test/scenario/{mergeability,missed-audit,missed-deliveries,missed-sweep,missing-parts,partitioned,pull-pages,real-history,refs,releases,removal}.test.ts",
-  "test/scenario/{restored,review-comment-counts,selection,shards,snapshots,spent-quota,start-upstream,stores}.test.ts",
-  "test/scenario/{threads,told-nothing,traces,transferred-issues,upkeep}.test.ts",
+  "test/scenario/{restored,review-comment-counts,selection,shards,snapshots,spent-quota,start-demonstration,start-upstream,stores}.test.ts",
+  "test/scenario/{threads,told-nothing,told-rows,traces,transferred-issues,upkeep}.test.ts",
   "test/simulator/access-matrix.test.ts",
   "test/upstream/budget.test.ts",
   "test/workers/{many-workers,processes,schema-guard,stalled,stopped-worker}.test.ts",

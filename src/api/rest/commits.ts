@@ -51,7 +51,8 @@ export async function listPullsOfCommit(call: RepositoryCall): Promise<Answer> {
   const { ref: sha = "" } = params;
   const { page } = askedPage(query);
   if (!SHA.test(sha) || page > 1) throw notHeld();
-  const [number] = await findPullsOfCommits(ctx.db, [{ repositoryId: repository.id, sha }]);
+  // All pull requests that are younger than the commit are looked at.
+  const [number] = await findPullsOfCommits(call.searchDb, [{ repositoryId: repository.id, sha }]);
   if (number === undefined) throw notHeld();
   const found = number === null ? null : await findPull(ctx.db, repository.id, number);
   if (number !== null && !found) throw notHeld();

@@ -71,8 +71,8 @@ export const pullsOfCommit: Resolver = ({ repositoryId, rest: { oid } }: Node, a
   call.withRight({ repositoryId, right: "pulls" }, async () => {
     if (!(await readsCodeOf(call, repositoryId, "contents"))) lacking(call, "commits");
     const number = await call
-      .loader<CommitPlace, number | null | undefined>("pulls of commits", (commits, db) =>
-        findPullsOfCommits(db, commits),
+      .loader<CommitPlace, number | null | undefined>("pulls of commits", (commits) =>
+        findPullsOfCommits(call.searchDb, commits),
       )
       .load({ repositoryId, sha: String(oid) });
     const pull = number == null ? null : await call.numbered("PullRequest", repositoryId, number);
