@@ -38,7 +38,7 @@ interface Activity {
 }
 
 // No type can say that the keys are these.
-const FIGURES = Object.keys(ACTIVITY_FIGURES) as ActivityFigure[];
+const FIGURES = Object.keys(ACTIVITY_FIGURES) as readonly ActivityFigure[];
 const COLUMNS = FIGURES.map((figure) => {
   const name = figure.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return { figure, name, column: sql.identifier(name), of: ACTIVITY_FIGURES[figure] };
