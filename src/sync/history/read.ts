@@ -56,7 +56,7 @@ export async function fetchAndStoreHistory(
 ): Promise<void> {
   try {
     const begun = copied === null ? [] : await extend(ctx, repository, { head, copied });
-    if (begun !== "extended") await readAnew(ctx, repository, head, begun);
+    if (begun !== "extended") await fetchAndStoreAnew(ctx, repository, head, begun);
   } catch (error) {
     if (!(error instanceof OutrunError)) throw error;
   }
@@ -137,7 +137,7 @@ async function areOfOtherTimes({ db }: Pick<Context, "db">, id: number, shas: re
 }
 
 /** Reads the history from its beginning, or goes on where an earlier read of the same commit ended. */
-async function readAnew(
+async function fetchAndStoreAnew(
   ctx: Context,
   repository: MirroredRepository,
   head: string,
