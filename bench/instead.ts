@@ -13,14 +13,14 @@ const SECONDS = Number(env.SECONDS ?? 60);
 const OUTAGE_SECONDS = Number(env.OUTAGE_SECONDS ?? 15);
 const RUNS = Number(env.RUNS ?? 1);
 const ASKED = env.SERVERS?.split(",") ?? Object.keys(SERVERS);
-const SCENES: Record<string, { clients: number; withValidators: boolean; tokens: number }> = {
+const SCENARIOS: Record<string, { clients: number; withValidators: boolean; tokens: number }> = {
   "20 clients": { clients: 20, withValidators: false, tokens: 1 },
   "20 with validators": { clients: 20, withValidators: true, tokens: 1 },
   "20 of 20 people": { clients: 20, withValidators: false, tokens: 20 },
   "200 clients": { clients: 200, withValidators: false, tokens: 1 },
   "200 of 20 people": { clients: 200, withValidators: true, tokens: 20 },
 };
-const ASKED_SCENES = env.SCENES?.split(",") ?? Object.keys(SCENES);
+const ASKED_SCENARIOS = env.SCENARIOS?.split(",") ?? Object.keys(SCENARIOS);
 const SIZE = { REPOSITORIES: "3", ISSUES: "300", PULLS: "60", LIMITS: "service" };
 const LATENCY_MS = 60;
 const EVERY_MS = 5_000;
@@ -54,13 +54,13 @@ export const trial: Trial = {
   async run() {
     const figures: Record<string, Record<string, unknown>> = {};
     const problems: string[] = [];
-    for (const name of ASKED_SCENES) {
-      const scene = SCENES[name];
-      if (!scene) throw new Error(`There is no scene ${name}: ${Object.keys(SCENES).join(", ")}`);
+    for (const name of ASKED_SCENARIOS) {
+      const scenario = SCENARIOS[name];
+      if (!scenario) throw new Error(`There is no scenario ${name}: ${Object.keys(SCENARIOS).join(", ")}`);
       const outcomes: Record<string, Outcome[]> = {};
       for (let run = 0; run < RUNS; run++) {
         for (const server of ASKED) {
-          const { outcome, unknown } = await play(server, scene);
+          const { outcome, unknown } = await play(server, scenario);
           outcomes[server] = [...(outcomes[server] ?? []), outcome];
           console.error(`${name}, ${server}: ${JSON.stringify(outcome)}`);
           if (unknown > 0) problems.push(`${server}, ${name}: ${unknown} answers that upstream never gave`);
@@ -74,7 +74,7 @@ export const trial: Trial = {
 
 async function play(
   name: string,
-  { clients, withValidators, tokens }: (typeof SCENES)[string],
+  { clients, withValidators, tokens }: (typeof SCENARIOS)[string],
 ): Promise<{ outcome: Outcome; unknown: number }> {
   const open = SERVERS[name];
   if (!open) throw new Error(`There is no ${name}: ${Object.keys(SERVERS).join(", ")}`);

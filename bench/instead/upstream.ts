@@ -38,19 +38,18 @@ export async function readTruth(url: string, truth: Truth, names: readonly strin
 }
 
 /**
- * Changes one repository after the other until the signal comes, so many in a second. Answers how many there were.
+ * Changes one repository after the other until the signal comes, so many in a second.
  * @throws Error for a change that upstream refuses
  */
 export async function changeOn(
   url: string,
   truth: Truth,
   { repositories, perSecond, signal }: { repositories: readonly Followed[]; perSecond: number; signal: AbortSignal },
-): Promise<number> {
+): Promise<void> {
   const beganAt = performance.now();
-  let count = 0;
-  for (; ; count++) {
+  for (let count = 0; ; count++) {
     await delay(Math.max(0, beganAt + (count * 1_000) / perSecond - performance.now()));
-    if (signal.aborted) return count;
+    if (signal.aborted) return;
     const { name, numbers } = repositories[count % repositories.length] as Followed;
     const round = Math.floor(count / repositories.length);
     const row = truth.row(name, numbers[round % numbers.length] as number);

@@ -25,8 +25,8 @@ const PAGES_TO_MEET = 3;
 const MOST_PAGES = 20;
 
 /**
- * How often a history is read anew. Whoever may push, or holds a hook's secret, can move the branch to and fro, and each
- * time that takes a request per hundred commits.
+ * How often a history is read anew. That takes a request per hundred commits. Whoever may push, or holds a hook's secret,
+ * can move the branch to and fro.
  */
 const ANEW_EVERY_MS = 1_800_000;
 

@@ -3,8 +3,8 @@ import type { Merged } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 
 /**
- * Marks for issues that are now held without who closed them: neither a webhook nor a search says it, and where the
- * webhook of the opening was lost nobody is known to have closed it. The next common question asks.
+ * Marks for issues that are now held without who closed them, so that the next common question asks. Neither a search
+ * nor a webhook says it. Only the webhook of the opening says that nobody did, and it may be lost.
  */
 export function marksForClosers(merged: readonly Merged[], askedAt: Date): Mark[] {
   const notBefore = nextRound(askedAt, REPLICA_LAG_MS);

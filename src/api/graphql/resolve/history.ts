@@ -29,8 +29,9 @@ export const history: Resolver = async (
     until: momentOf(args.until, call),
   };
   const held = await call
-    .loader<HistoryPart, HeldHistory | null>("histories", (parts, db) =>
-      Promise.all(parts.map((one) => findHistory(db, one))),
+    .loader<HistoryPart, HeldHistory | null>("histories", (parts) =>
+      // A statement each, which looks at the whole history: so they take their caller's place among the searches.
+      Promise.all(parts.map((one) => findHistory(call.searchDb, one))),
     )
     .load(part);
   if (!held) return lacking(call, "commits");
