@@ -12,6 +12,7 @@ import {
 } from "../changes/issues.ts";
 import { createLabel, deleteLabel, editLabel } from "../changes/labels.ts";
 import { createMilestone, deleteMilestone, editMilestone } from "../changes/milestones.ts";
+import { setCollaborator } from "../changes/people.ts";
 import * as pulls from "../changes/pulls.ts";
 import * as repositories from "../changes/repositories.ts";
 import * as reviews from "../changes/reviews.ts";
@@ -108,9 +109,9 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     given.repository().blocked = given.choice("reason", ["dmca", "tos"] as const) ?? null;
   },
   deleteRepository: (world, by, given) => repositories.deleteRepository(world, by, given.repository()),
-  addCollaborator: (_world, _by, given) => {
+  addCollaborator: (world, by, given) => {
     const role = given.choice("role", ["admin", "maintain", "push", "triage", "pull"]) ?? "push";
-    given.repository().collaborators.set(given.user("login").id, role);
+    setCollaborator(world, by, given.repository(), given.user("login").id, role);
   },
   addMember: (world, _by, given) => {
     const organization = given.user("organization");

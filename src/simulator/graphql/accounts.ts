@@ -1,8 +1,9 @@
 /** Users, organisations, bots, and the repositories they have. */
 
 import { time } from "../views/view.ts";
-import type { Repository, User } from "../world/records.ts";
-import { type Call, notFound, pathOf, readable } from "./call.ts";
+import { actsForMember, isOwner, readsOrganizations, seesTeam, teamsOf } from "../world/people.ts";
+import type { Repository, Team, User } from "../world/records.ts";
+import { type Call, notFound, pathOf, readable, typedError } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import type { Fields } from "./resolvers.ts";
 
@@ -115,9 +116,24 @@ export const accountFields: Readonly<Record<"User" | "Organization" | "Bot" | "M
     description: (user) => user.bio,
     isVerified: () => false,
     viewerIsAMember: (user, _, call) => user.memberIds.includes(call.viewer.id),
+    viewerCanAdminister: (user, _, call) => isOwner(call.caller.token, user),
+    // What others hear is not confirmed of GitHub: the scope is named in such errors, and Apps without it are refused.
+    teams: (user, args, call, info) => {
+      const { token } = call.caller;
+      const isMember = actsForMember(token, user);
+      if (!isMember && !(token && readsOrganizations(token)))
+        throw typedError("INSUFFICIENT_SCOPES", "Your token has not been granted the required scopes: read:org");
+      const teams = isMember ? teamsOf(call.world, user).filter((team) => seesTeam(call.world, token, team)) : [];
+      return connection(call, info, args, arraySource(teams, { keyOf: ({ slug }) => slug }));
+    },
     websiteUrl: (user) => user.blog || null,
   },
   // REST shows `name[bot]`, GraphQL the bare name.
   Bot: { ...account, login: (user) => user.login.replace("[bot]", "") },
   Mannequin: account,
+};
+
+export const teamFields: Fields<Team> = {
+  id: (team, _, call) => call.world.nodeId("Team", team, undefined, call.view.nextIds),
+  databaseId: (team) => team.id,
 };

@@ -12,11 +12,14 @@ import {
   type User,
 } from "../world/records.ts";
 import type { Row } from "../world/replica-lag.ts";
+import type { Token } from "../world/tokens.ts";
 import type { World } from "../world/world.ts";
 import type { Cost } from "./cost.ts";
 
 /** Who asks, and what they may see and do. */
 export interface Caller {
+  /** Null: none was shown, which only REST's search allows. */
+  readonly token: Token | null;
   /** Says who is refused in "Resource not accessible by …". */
   readonly kind: "personal access token" | "integration";
   /** Calls as an App itself, or as Actions: as no account. */
@@ -72,6 +75,7 @@ export interface Call {
 export type ErrorType =
   | "NOT_FOUND"
   | "FORBIDDEN"
+  | "INSUFFICIENT_SCOPES"
   | "UNPROCESSABLE"
   | "MISSING_PAGINATION_BOUNDARIES"
   | "EXCESSIVE_PAGINATION"

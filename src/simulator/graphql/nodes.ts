@@ -121,6 +121,7 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
     case "IssueType":
     case "Workflow":
     case "WorkflowRun":
+    case "Team":
       // No client was seen to ask for one by its id, and nothing keeps them by it.
       return null;
     default:

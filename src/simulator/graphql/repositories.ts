@@ -1,5 +1,6 @@
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
-import { type Kind, kindOf } from "../world/access.ts";
+import { type Kind, kindOf, seesCollaborators } from "../world/access.ts";
+import { collaboratorsOf } from "../world/people.ts";
 import type { Issue, Label, Milestone, Repository, RepositoryRole, User } from "../world/records.ts";
 import {
   actor,
@@ -12,6 +13,7 @@ import {
   requireEither,
   requireRead,
   seen,
+  typedError,
   work,
 } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
@@ -110,10 +112,16 @@ export const repositoryFields: Fields<Repository> = {
     });
     return connection(call, info, args, arraySource(topics, { keyOf: () => null }));
   },
+  // Null with an error, as recorded: electron/repos-using-electron#26.
+  collaborators: (row, args, call, info) => {
+    if (!seesCollaborators(call.world, call.caller.token, row))
+      throw typedError("FORBIDDEN", "Must have push access to view repository collaborators.");
+    const users = collaboratorsOf(call.world, row).map(({ user }) => user);
+    return connection(call, info, args, arraySource(users, { keyOf: ({ login }) => login.toLowerCase() }));
+  },
   assignableUsers: (row, args, call, info) => {
     requireEither(call, row);
-    const ids = new Set([row.ownerId, ...call.world.user(row.ownerId).memberIds, ...row.collaborators.keys()]);
-    const users = [...ids].flatMap((id) => actor(call, id) ?? []).filter((user) => user.type === "User");
+    const users = collaboratorsOf(call.world, row).map(({ user }) => user);
     const wanted = args.query
       ? users.filter((user) => user.login.toLowerCase().includes(args.query.toLowerCase()))
       : users;

@@ -18,6 +18,7 @@ export function typeNameOf(row: unknown): string {
   if ("happened" in row) return eventTypeOf(row as IssueEvent) ?? "IssueEvent";
   if ("login" in row) return (row as User).type;
   if ("clientId" in row) return "App";
+  if ("organizationId" in row) return "Team";
   if ("ownerId" in row) return "Repository";
   if ("externalId" in row) return "CheckRun";
   if ("headSha" in row) return "CheckSuite";

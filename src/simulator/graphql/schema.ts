@@ -11,7 +11,7 @@ import {
 import { EVENT_TYPES } from "../views/issue-event.ts";
 import { time } from "../views/view.ts";
 import type { Issue, User } from "../world/records.ts";
-import { accountFields, repositoryNamed } from "./accounts.ts";
+import { accountFields, repositoryNamed, teamFields } from "./accounts.ts";
 import { type Call, notFound, typedError } from "./call.ts";
 import * as checks from "./checks.ts";
 import { commentFields, reviewCommentFields, reviewFields, threadFields } from "./comments.ts";
@@ -104,6 +104,7 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   Query: queryFields,
   Mutation: mutationFields,
   ...accountFields,
+  Team: teamFields,
   Repository: repositoryFields,
   Issue: issueFields,
   PullRequest: pullFields,

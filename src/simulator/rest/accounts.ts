@@ -34,7 +34,7 @@ export function getOrganization(call: Call): Answer {
   return ok(organization(call.view, user), { lastModified: user.updatedAt });
 }
 
-function findOrganization(call: Call): User {
+export function findOrganization(call: Call): User {
   const id = call.params.id;
   const user = id === undefined ? call.world.userByLogin(call.params.login ?? "") : call.world.users.get(Number(id));
   if (user?.type !== "Organization") throw notFound();

@@ -156,12 +156,6 @@ export const CODE_ROUTES: readonly Route[] = [
   inRepository("GET", "/commits/*ref", "commits/commits#get-a-commit", commits.getCommit),
   inRepository("GET", "/compare/*basehead", "commits/commits#compare-two-commits", commits.compareCommits),
   inRepository("GET", "/contents/*path", "repos/contents#get-repository-content", code.getContents),
-  inRepository(
-    "GET",
-    "/collaborators/:login/permission",
-    "collaborators/collaborators#get-repository-permissions-for-a-user",
-    code.getPermission,
-  ),
   inRepository("GET", "/pulls/:number/commits", "pulls/pulls#list-commits-on-a-pull-request", commits.listPullCommits),
   inRepository("GET", "/pulls/:number/files", "pulls/pulls#list-pull-requests-files", commits.listPullFiles),
   inRepository("PUT", "/pulls/:number/update-branch", "pulls/pulls#update-a-pull-request-branch", putUpdateBranch),

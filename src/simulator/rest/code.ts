@@ -84,10 +84,3 @@ export function getContents(call: RepositoryCall): Answer {
   };
   return ok(file, { tag: sha });
 }
-
-/** What the token's own account may do. */
-export function getPermission(call: RepositoryCall): Answer {
-  const user = call.world.userByLogin(call.params.login ?? "");
-  if (!user || !call.token) throw notFound();
-  return ok({ permission: call.role === "admin" ? "admin" : "read", user: { login: user.login, id: user.id } });
-}

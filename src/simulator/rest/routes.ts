@@ -18,6 +18,7 @@ import * as issues from "./issues.ts";
 import * as labels from "./labels.ts";
 import { LINK_ROUTES } from "./links.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./meta.ts";
+import { PEOPLE_ROUTES } from "./people-routes.ts";
 import * as pulls from "./pulls.ts";
 import * as repositories from "./repositories.ts";
 import * as reviews from "./reviews.ts";
@@ -123,6 +124,7 @@ export const ROUTES: readonly Route[] = [
     apps.deleteInstallationToken,
   ),
 
+  ...PEOPLE_ROUTES,
   inRepository("GET", "", "repos/repos#get-a-repository", repositories.getRepository),
   inRepository("PATCH", "", "repos/repos#update-a-repository", repositories.patchRepository),
   inRepository("DELETE", "", "repos/repos#delete-a-repository", repositories.removeRepository),

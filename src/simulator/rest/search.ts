@@ -36,6 +36,7 @@ function searcherOf({ world, token, view }: Call): Searcher {
     world,
     viewer: token ? (world.users.get(token.userId) ?? null) : null,
     caller: {
+      token,
       kind: token ? calledBy(token) : "personal access token",
       isApp: token !== null && isIntegration(token),
       roleOf: (repository) => view.roleOf(repository),

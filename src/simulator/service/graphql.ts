@@ -185,6 +185,7 @@ function isBug(error: GraphQLError): boolean {
 function callerFor(world: World, token: Token, view: View): Caller {
   const isApp = isIntegration(token);
   return {
+    token,
     kind: calledBy(token),
     isApp,
     // An App's permissions decide what it may do there, not a role.

@@ -7,6 +7,7 @@ import { issueTypeView, issueView, labelView, milestoneView } from "../views/iss
 import { fullPull, pullSummary } from "../views/pull.ts";
 import { releaseView } from "../views/release.ts";
 import { repositorySummary } from "../views/repository.ts";
+import { teamView } from "../views/team.ts";
 import { organization, simpleUser } from "../views/user.ts";
 import { type Json, time, type View } from "../views/view.ts";
 import { workflowJobView, workflowRunView, workflowView } from "../views/workflow.ts";
@@ -108,6 +109,10 @@ function subject(view: View, event: WorldEvent): Json {
       return event.link ? linkPart(view, event, "parent_issue", "sub_issue") : {};
     case "issue_dependencies":
       return event.link ? linkPart(view, event, "blocking_issue", "blocked_issue") : {};
+    case "member":
+      return event.memberId === undefined ? {} : { member: simpleUser(view, event.memberId), ...changes(view, event) };
+    case "team_add":
+      return event.team ? { team: teamView(view, event.team, event.repository) } : {};
     case "public":
     case "ping":
       return {};

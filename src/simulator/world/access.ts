@@ -3,9 +3,10 @@
  * may ask it. It judges the repository as it stands now, even where a lagging replica still shows an older one.
  */
 import { covers, type Installation } from "./apps.ts";
+import { actsForMember, peopleOfTeam } from "./people.ts";
 import { grants, has, type Needed, type Permissions, within } from "./permissions.ts";
 import type { Issue, Repository, RepositoryRole } from "./records.ts";
-import { type Grant, hasScopes, isIntegration, type Token } from "./tokens.ts";
+import { type Grant, hasScopes, isIntegration, mayPush, type Token } from "./tokens.ts";
 import type { World } from "./world.ts";
 
 /** The permission that an issue or a pull request takes. */
@@ -166,7 +167,19 @@ function roleOfPermissions(permissions: Permissions): RepositoryRole {
 function roleOfUser(world: World, userId: number, repository: Repository): RepositoryRole | undefined {
   if (repository.ownerId === userId) return "admin";
   if (world.user(repository.ownerId).memberIds.includes(userId)) return "admin";
-  return repository.collaborators.get(userId);
+  const roles = [repository.collaborators.get(userId)];
+  for (const team of world.teams.values()) {
+    const role = team.repositories.get(repository.id);
+    if (role && peopleOfTeam(world, team).some(({ user }) => user.id === userId)) roles.push(role);
+  }
+  return RANK.findLast((role) => roles.includes(role));
+}
+
+/** GitHub docs, "List repository collaborators": it takes the right to push, and to be a member of the organisation. */
+export function seesCollaborators(world: World, token: Token | null, repository: Repository): boolean {
+  if (token === null || !mayPush(roleOf(world, token, repository))) return false;
+  const owner = world.user(repository.ownerId);
+  return owner.type === "User" || wasGiven(token, repository) || actsForMember(token, owner);
 }
 
 // GitHub docs: "Scopes for OAuth apps". No scope reads public data alone.

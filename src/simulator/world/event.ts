@@ -1,4 +1,14 @@
-import type { Comment, Issue, IssueType, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+import type {
+  Comment,
+  Issue,
+  IssueType,
+  Label,
+  Milestone,
+  Repository,
+  Review,
+  ReviewComment,
+  Team,
+} from "./records.ts";
 import type { WorkflowJob, WorkflowRun } from "./records-actions.ts";
 import type { CheckRun, CheckSuite, CommitStatus, Deployment, DeploymentStatus, Release } from "./records-code.ts";
 
@@ -26,6 +36,8 @@ type EventName =
   | "pull_request_review_thread"
   | "sub_issues"
   | "issue_dependencies"
+  | "member"
+  | "team_add"
   | "ping";
 
 /**
@@ -47,6 +59,9 @@ export interface WorldEvent {
   readonly label?: Label;
   readonly milestone?: Milestone;
   readonly assigneeId?: number;
+  /** Who was given access, or lost it. */
+  readonly memberId?: number;
+  readonly team?: Team;
   readonly requestedReviewerId?: number;
   readonly checkRun?: CheckRun;
   readonly checkSuite?: CheckSuite;

@@ -43,7 +43,8 @@ export type IdKind =
   | "deployment"
   | "deploymentStatus"
   | "workflow"
-  | "workflowRun";
+  | "workflowRun"
+  | "team";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;
@@ -80,6 +81,8 @@ export function userRow(ids: Ids, fields: NewUser): User {
     createdAt,
     updatedAt: fields.updatedAt ?? createdAt,
     memberIds: fields.memberIds ?? NONE,
+    ownerIds: fields.ownerIds ?? NONE,
+    publicMemberIds: fields.publicMemberIds ?? NONE,
     deleted: false,
   };
 }

@@ -24,7 +24,8 @@ export type NodeKind =
   | "DeploymentStatus"
   | "Workflow"
   | "WorkflowRun"
-  | "IssueType";
+  | "IssueType"
+  | "Team";
 
 const PREFIXES: Readonly<Record<NodeKind, string>> = {
   User: "U",
@@ -51,6 +52,7 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   Workflow: "W",
   WorkflowRun: "WFR",
   IssueType: "IT",
+  Team: "T",
 };
 
 function isKind(text: string): text is NodeKind {

@@ -103,6 +103,8 @@ function namesFor(path: string, level: Level): string[] {
       return ["contents"];
     case "collaborators":
       return ["metadata"];
+    case "teams":
+      return ["administration"];
     case "hooks":
       return ["repository_hooks"];
     case "pulls":

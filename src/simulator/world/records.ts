@@ -32,6 +32,9 @@ export interface User {
   updatedAt: Seconds;
   /** Organisations only: who belongs to it. Members may write to its repositories. */
   memberIds: readonly number[];
+  /** Those of them who own it, and those whose membership is public. */
+  ownerIds: readonly number[];
+  publicMemberIds: readonly number[];
   deleted: boolean;
 }
 
@@ -94,6 +97,23 @@ export interface Repository {
   openPulls: number;
   readonly rows: RepositoryRows;
   deleted: boolean;
+}
+
+export type TeamRole = "member" | "maintainer";
+
+export interface Team {
+  readonly id: number;
+  readonly organizationId: number;
+  slug: string;
+  name: string;
+  description: string | null;
+  privacy: "closed" | "secret";
+  readonly parentId: number | null;
+  readonly members: Map<number, TeamRole>;
+  /** What it gives its people in repositories, by their ids. */
+  readonly repositories: Map<number, RepositoryRole>;
+  readonly createdAt: Seconds;
+  updatedAt: Seconds;
 }
 
 /** Everything inside a repository, with the indexes that make a page cheap at a million rows. */

@@ -27,6 +27,7 @@ import {
   type Review,
   type ReviewComment,
   type Seconds,
+  type Team,
   type User,
 } from "./records.ts";
 import { ReplicaLag, type Row } from "./replica-lag.ts";
@@ -72,6 +73,7 @@ export class World {
   readonly reviews = new Map<number, Review>();
   readonly reviewComments = new Map<number, ReviewComment>();
   readonly hooks = new Map<number, Hook>();
+  readonly teams = new Map<number, Team>();
   readonly issueEvents = new IssueEvents();
   readonly code = new Code();
   /** By issue id: REST documents to serve as they were recorded, see `Snapshots`. */
@@ -105,6 +107,7 @@ export class World {
     deploymentStatus: 7_400_000_000,
     workflow: 190_000_000,
     workflowRun: 18_000_000_000,
+    team: 9_000_000,
   };
 
   constructor(options: WorldOptions = {}) {
