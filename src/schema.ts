@@ -5,6 +5,7 @@ export * from "../db/schema/events.ts";
 export * from "../db/schema/following.ts";
 export * from "../db/schema/inbox.ts";
 export * from "../db/schema/lists.ts";
+export * from "../db/schema/people.ts";
 export * from "../db/schema/reading.ts";
 export * from "../db/schema/targets.ts";
 export * from "../db/schema/work.ts";

@@ -21,6 +21,7 @@ import { markHistoriesDue } from "../src/sync/history/due.ts";
 import { checkDeliveries } from "../src/sync/hook-deliveries/missed.ts";
 import { markListsDue } from "../src/sync/lists/due.ts";
 import { dispatchMarks } from "../src/sync/marks/marks.ts";
+import { markPeopleDue } from "../src/sync/people/due.ts";
 import { settleFailedJobs } from "../src/sync/problems/failed-jobs.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { markRefsDue } from "../src/sync/refs/due.ts";
@@ -82,6 +83,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         markResourceListsDue(ctx),
         markRefsDue(ctx),
         markHistoriesDue(ctx),
+        markPeopleDue(ctx),
       ]);
     case "subscribe":
       return void (await moveSubscriptions(ctx, signal));

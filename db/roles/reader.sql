@@ -36,7 +36,7 @@ $$;
 -- What upstream showed.
 grant select on
   former_names, issue_transfers, issue_labels, issue_assignees, checked_commits,
-  pull_request_commits, pull_request_files, pull_request_threads, commits, refs
+  pull_request_commits, pull_request_files, pull_request_threads, commits, listed_people, refs
 to tain_reader;
 do $$
 begin

@@ -47,7 +47,7 @@ grant select, insert, delete on listeners to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on
-  checked_commits, pull_request_commits, pull_request_files, pull_request_threads, commits,
+  checked_commits, pull_request_commits, pull_request_files, pull_request_threads, commits, listed_people,
   origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, exclusive_work,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners
 to tain_web;

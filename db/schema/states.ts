@@ -65,6 +65,7 @@ export type ResourceKind =
  * - actions: the lists of workflows and of their runs, and the jobs that were asked for.
  * - issue-events: the list of what happened to issues and pull requests.
  * - refs: the branches and tags.
+ * - people: the lists of people and teams, also those of the organisation that owns the repository.
  */
 export const WHOLE_KINDS = [
   "mergeability",
@@ -76,6 +77,7 @@ export const WHOLE_KINDS = [
   "actions",
   "issue-events",
   "refs",
+  "people",
 ] as const;
 export type WholeKind = (typeof WHOLE_KINDS)[number];
 export type MarkKind = ResourceKind | WholeKind;

@@ -357,6 +357,54 @@ export const workflowJobs = views
   })
   .existing();
 
+export const collaborators = views
+  .view("collaborators", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    login: text().notNull(),
+    userId: int8("user_id").notNull(),
+    role: text(),
+    readAt: timestamptz("read_at").notNull(),
+  })
+  .existing();
+
+export const repositoryTeams = views
+  .view("repository_teams", {
+    repositoryId: int8("repository_id").notNull(),
+    repository: text().notNull(),
+    team: text(),
+    teamId: int8("team_id").notNull(),
+    permission: text(),
+    isSecret: boolean("is_secret").notNull(),
+    readAt: timestamptz("read_at").notNull(),
+  })
+  .existing();
+
+export const organizationMembers = views
+  .view("organization_members", {
+    organization: text().notNull(),
+    organizationId: int8("organization_id").notNull(),
+    login: text().notNull(),
+    userId: int8("user_id").notNull(),
+    isOwner: boolean("is_owner").notNull(),
+    isPublic: boolean("is_public").notNull(),
+    readAt: timestamptz("read_at").notNull(),
+  })
+  .existing();
+
+export const teamMembers = views
+  .view("team_members", {
+    organization: text().notNull(),
+    team: text(),
+    teamId: int8("team_id").notNull(),
+    isSecret: boolean("is_secret").notNull(),
+    login: text().notNull(),
+    userId: int8("user_id").notNull(),
+    role: text(),
+    readAt: timestamptz("read_at").notNull(),
+  })
+  .existing();
+
 export const events = views
   .view("events", {
     id: int8().notNull(),

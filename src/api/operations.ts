@@ -19,6 +19,7 @@ import { getIssue, listIssueLabels, listIssues } from "./rest/issues.ts";
 import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./rest/issues-across.ts";
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./rest/labels.ts";
 import { numberParam } from "./rest/page.ts";
+import * as people from "./rest/people.ts";
 import { listPullCommits, listPullFiles } from "./rest/pull-lists.ts";
 import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./rest/pulls.ts";
 import * as refs from "./rest/refs.ts";
@@ -38,6 +39,9 @@ const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 
 /** The mirror has a part of these lists at most: of the repositories of an account, or of their issues. */
 const IS_PART: Pick<Operation, "isPart"> = { isPart: () => true };
+
+/** What callers are shown of people rests on upstream's word about each of them. */
+const IS_JUDGED: Pick<Operation, "isJudged"> = { isJudged: true };
 
 type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
 
@@ -119,6 +123,27 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
     ["/issues/events/:id", "issues or pulls", issueEvents.getIssueEvent, "issues/events#get-an-issue-event"],
     ["/issues/:number/events", "issues or pulls", issueEvents.listIssueEvents, "issues/events#list-issue-events"],
   ],
+  people: [
+    [
+      "/collaborators",
+      "metadata",
+      people.listCollaborators,
+      "collaborators/collaborators#list-repository-collaborators",
+    ],
+    [
+      "/collaborators/:username",
+      "metadata",
+      people.checkCollaborator,
+      "collaborators/collaborators#check-if-a-user-is-a-repository-collaborator",
+    ],
+    [
+      "/collaborators/:username/permission",
+      "metadata",
+      people.getPermission,
+      "collaborators/collaborators#get-repository-permissions-for-a-user",
+    ],
+    ["/teams", "metadata", people.listRepositoryTeams, "repos/repos#list-repository-teams"],
+  ],
   releases: [
     ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],
     ["/releases/latest", "contents", releases.getLatestRelease, "releases/releases#get-the-latest-release"],
@@ -134,14 +159,37 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
   ],
 };
 
+/** Reads of an organisation's people. It is named by its login or its id, and a team by its slug or its id. */
+const PEOPLE_OF_ORGANIZATIONS: readonly ServedOperation[] = [
+  ...["/orgs/:login", "/organizations/:id"].flatMap((named) => [
+    service(`${named}/members`, people.listMembers, "orgs/members#list-organization-members"),
+    service(`${named}/members/:username`, people.checkMember, "orgs/members#check-organization-membership-for-a-user"),
+    service(`${named}/public_members`, people.listPublicMembers, "orgs/members#list-public-organization-members"),
+    service(
+      `${named}/public_members/:username`,
+      people.checkPublicMember,
+      "orgs/members#check-public-organization-membership-for-a-user",
+    ),
+    service(`${named}/teams`, people.listTeams, "teams/teams#list-teams"),
+  ]),
+  ...["/orgs/:login/teams/:slug", "/organizations/:id/team/:team"].flatMap((named) => [
+    service(named, people.getTeam, "teams/teams#get-a-team-by-name"),
+    service(`${named}/members`, people.listTeamMembers, "teams/members#list-team-members"),
+    service(`${named}/memberships/:username`, people.getTeamMembership, "teams/members#get-team-membership-for-a-user"),
+  ]),
+];
+
 /** Every read of a part that is only mirrored on request. */
-export const PART_OPERATIONS: readonly ServedOperation[] = MIRROR_PARTS.flatMap((part) =>
-  (OF_PARTS[part] ?? []).map(([path, takes, run, docs]) => ({
-    ...readBelow(path, takes, run, docs, { part }),
-    // Names of branches and tags may have slashes.
-    ...(part === "refs" && path.includes(":") && { takesRest: true }),
-  })),
-);
+export const PART_OPERATIONS: readonly ServedOperation[] = [
+  ...MIRROR_PARTS.flatMap((part) =>
+    (OF_PARTS[part] ?? []).map(([path, takes, run, docs]) => ({
+      ...readBelow(path, takes, run, docs, { part, ...(part === "people" && IS_JUDGED) }),
+      // Names of branches and tags may have slashes.
+      ...(part === "refs" && path.includes(":") && { takesRest: true }),
+    })),
+  ),
+  ...PEOPLE_OF_ORGANIZATIONS,
+];
 
 /**
  * Every REST operation on what is mirrored. The function that answers is followed by the operation's page in the
@@ -263,12 +311,13 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
     listMilestoneLabels,
     "issues/labels#list-labels-for-issues-in-a-milestone",
   ),
-  readBelow("/assignees", "issues or pulls", listAssignees, "issues/assignees#list-assignees"),
+  readBelow("/assignees", "issues or pulls", listAssignees, "issues/assignees#list-assignees", IS_JUDGED),
   readBelow(
     "/assignees/:assignee",
     "issues or pulls",
     checkAssignee,
     "issues/assignees#check-if-a-user-can-be-assigned",
+    IS_JUDGED,
   ),
   readBelow("/topics", "metadata", getTopics, "repos/repos#get-all-repository-topics"),
   ...WRITE_OPERATIONS,
@@ -347,7 +396,7 @@ function readBelow(
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
   docs: string,
-  more: Pick<Operation, "part" | "showsRights" | "isPart"> = {},
+  more: Pick<Operation, "part" | "showsRights" | "isPart" | "isJudged"> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${REST_DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };

@@ -5,6 +5,7 @@ export const MIRROR_PARTS = [
   "commits",
   "deployments",
   "issue-events",
+  "people",
   "releases",
   "refs",
   "threads",
@@ -15,6 +16,7 @@ export const MIRROR_PARTS = [
  * - commits: the commits and files of pull requests; with refs, also the history of the default branch.
  * - deployments: deployments and their statuses.
  * - issue-events: what happened to issues and pull requests, such as that they were labeled or closed.
+ * - people: who works in a repository, and the members and teams of the organisation that owns it.
  * - releases: releases with their assets.
  * - refs: branches and tags.
  * - threads: which review comments make a thread, and whether it is resolved.

@@ -191,7 +191,7 @@ test("what is a setting, a secret, a person's or a write is never asked with the
     const refused = await askAt(all, method ?? "", `/repos/${seen.fullName}${rest}`, { token: world.token });
     expect(refused.status, rest).toBe(403);
   }
-  for (const path of ["/user/keys", "/orgs/a/members/b", "/app"])
+  for (const path of ["/user/keys", "/orgs/a/invitations", "/app"])
     expect((await askAt(all, "GET", path, { token: world.token })).status, path).toBe(403);
   expect(asked).toEqual([]);
 });

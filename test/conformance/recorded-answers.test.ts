@@ -19,7 +19,7 @@ const SOURCES = [
     counted: {
       recorded: 529,
       unasked: {
-        "branches, checks, commits and releases are parts that are mirrored where `MIRROR` names them": 8,
+        "branches, checks, commits, people and releases are parts that are mirrored where `MIRROR` names them": 12,
         "code is not mirrored": 11,
         "commit comments, reactions and events are not mirrored": 31,
         "repositories and organisations are made, changed and deleted at upstream": 213,
@@ -27,7 +27,7 @@ const SOURCES = [
         "secrets, projects, notifications and Markdown are other services": 3,
         "the recording cut the body off": 3,
         "the session does not show what the answer rests on": 4,
-        "who belongs to what is not mirrored": 28,
+        "who is invited, and what belongs to an account, is not mirrored": 24,
       },
       asked: { reads: 58, writes: 160 },
       alike: { reads: 42, writes: 157 },
@@ -62,11 +62,11 @@ const SOURCES = [
     counted: {
       recorded: 132,
       unasked: {
-        "branches, checks, commits and releases are parts that are mirrored where `MIRROR` names them": 4,
+        "branches, checks, commits, people and releases are parts that are mirrored where `MIRROR` names them": 6,
         "code is not mirrored": 35,
         "repositories and organisations are made, changed and deleted at upstream": 34,
         "secrets, projects, notifications and Markdown are other services": 15,
-        "who belongs to what is not mirrored": 7,
+        "who is invited, and what belongs to an account, is not mirrored": 5,
       },
       asked: { reads: 13, writes: 24 },
       alike: { reads: 5, writes: 24 },

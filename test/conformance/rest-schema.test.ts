@@ -3,10 +3,12 @@ import type { ServedOperation } from "../../src/api/call/operation.ts";
 import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/operations.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
+import { addTeam } from "../../src/simulator/changes/people.ts";
 import { addAsset } from "../../src/simulator/changes/releases.ts";
 import { addCode } from "../../src/simulator/generate/generate-code.ts";
 import { addIssueEvents } from "../../src/simulator/generate/generate-events.ts";
 import { loadHistory } from "../../src/simulator/generate/histories.ts";
+import type { User } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
@@ -22,6 +24,16 @@ const UNDESCRIBED: Record<string, string> = {
   "/organizations/{}/repos": "/orgs/{}/repos",
   "/organizations/{}/issues": "/orgs/{}/issues",
   "/user/{}/repos": "/users/{}/repos",
+  ...Object.fromEntries(
+    ["/members", "/members/{}", "/public_members", "/public_members/{}", "/teams"].map((path) => [
+      ...[`/organizations/{}${path}`, `/orgs/{}${path}`],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["", "/members", "/memberships/{}"].map((path) => [
+      ...[`/organizations/{}/team/{}${path}`, `/orgs/{}/teams/{}${path}`],
+    ]),
+  ),
 };
 
 const described = new Map(Object.keys(description.paths).map((path) => [path.replace(/\{[^}]*\}/g, "{}"), path]));
@@ -80,6 +92,11 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
   for (const { id } of runs)
     for (const job of ((await list(`/actions/runs/${id}/jobs`)) as { jobs: { id: number }[] }).jobs)
       jobs.push(`/actions/jobs/${job.id}`);
+  const acme = organization(world);
+  const member = world.upstream.world.user(acme?.memberIds[0] ?? 0).login;
+  const team = [...world.upstream.world.teams.values()].find(({ organizationId }) => organizationId === acme?.id);
+  const ofTeam = `/orgs/${acme?.login}/teams/${team?.slug}`;
+  const byTeamId = `/organizations/${acme?.id}/team/${team?.id}`;
   const known: [RegExp, string[]][] = [
     [/\/actions\/workflows\/:workflow/, ["/actions/workflows/ci.yml"]],
     [/\/actions\/runs\/:id/, runs.map(({ id }) => `/actions/runs/${id}`)],
@@ -104,6 +121,13 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     [/\/milestones\/:number/, (await first("/milestones?state=all")).map((number) => `/milestones/${number}`)],
     [/\/labels\/:name/, (await first("/labels")).map((name) => `/labels/${encodeURIComponent(name)}`)],
     [/\/assignees\/:assignee/, [`/assignees/${(await world.get(`/repos/${repository}/assignees`)).body[0]?.login}`]],
+    [/\/collaborators\/:username/, (await ids("/collaborators", "login")).map((login) => `/collaborators/${login}`)],
+    [/\/orgs\/:login\/(members|public_members)\/:username/, [`/orgs/${acme?.login}/members/${member}`]],
+    [/\/organizations\/:id\/(members|public_members)\/:username/, [`/organizations/${acme?.id}/members/${member}`]],
+    [/\/orgs\/:login\/teams\/:slug\/memberships\/:username/, [`${ofTeam}/memberships/${member}`]],
+    [/\/organizations\/:id\/team\/:team\/memberships\/:username/, [`${byTeamId}/memberships/${member}`]],
+    [/\/orgs\/:login\/teams\/:slug/, [ofTeam]],
+    [/\/organizations\/:id\/team\/:team/, [byTeamId]],
     [/\/users\/:login/, ["/users/mirror-owner", `/users/${repository.split("/")[0]}`]],
     [/\/user\/:id/, [`/user/${world.userId}`]],
     [/\/orgs\/:login/, [`/orgs/${organization(world)?.login}`]],
@@ -117,7 +141,7 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
   };
 }
 
-function organization(world: ApiWorld): { login: string; id: number } | undefined {
+function organization(world: ApiWorld): User | undefined {
   return [...world.upstream.world.users.values()].find(({ type }) => type === "Organization");
 }
 
@@ -158,6 +182,9 @@ function addParts({ upstream: { world } }: ApiWorld, fullName: string): void {
   const [owner = "", name = ""] = fullName.split("/");
   const repository = world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error(`${fullName} is not there`);
+  for (const organization of world.users.values())
+    if (organization.type === "Organization")
+      addTeam(world, { organization, name: "One", members: organization.memberIds.map((id) => [id, "member"]) });
   const app = checkApp(world, "linter");
   addIssueEvents(world, repository);
   addCode(world, repository, { deployments: 4, workflowRuns: 6 }, 7, world.now());

@@ -10,6 +10,10 @@ interface UnaskedRule {
 
 const parts = PART_OPERATIONS.filter(({ route }) => route.method === "GET").map(patternOf);
 
+function isOfPart({ method, path }: Exchange): boolean {
+  return method === "GET" && parts.some((part) => part.test(path.split("?")[0] as string));
+}
+
 function asks(pattern: RegExp): UnaskedRule["is"] {
   return (exchange) => !isServed(exchange) && pattern.test(`${exchange.method} ${exchange.path.split("?")[0]}`);
 }
@@ -24,6 +28,10 @@ const RESTS_ON_MORE: readonly string[] = [
   "/pulls/1/requested_reviewers",
 ];
 
+const OF_PEOPLE = asks(
+  /^GET .+\/forks$|^[A-Z]+ (.+\/(collaborators|repository_invitations)(\/.+)?|.+\/(invitations|members)|\/teams\/.+|\/user\/(orgs|subscriptions)|\/organizations|\/repositories|\/search\/users)$/,
+);
+
 /** Each request that is not asked falls under exactly one of these, as a test holds. */
 export const UNASKED: readonly UnaskedRule[] = [
   {
@@ -35,19 +43,16 @@ export const UNASKED: readonly UnaskedRule[] = [
     ),
   },
   {
-    name: "who belongs to what is not mirrored",
-    is: asks(
-      /^GET .+\/forks$|^[A-Z]+ (.+\/(collaborators|repository_invitations)(\/.+)?|.+\/(invitations|members)|\/teams\/.+|\/user\/(orgs|subscriptions)|\/organizations|\/repositories|\/search\/users)$/,
-    ),
+    name: "who is invited, and what belongs to an account, is not mirrored",
+    is: (exchange) => !isOfPart(exchange) && OF_PEOPLE(exchange),
   },
   {
     name: "reviewers are asked at upstream, which shows them with the pull request",
     is: asks(/^(POST|DELETE) .+\/requested_reviewers$/),
   },
   {
-    name: "branches, checks, commits and releases are parts that are mirrored where `MIRROR` names them",
-    is: (exchange) =>
-      exchange.method === "GET" && parts.some((part) => part.test(exchange.path.split("?")[0] as string)),
+    name: "branches, checks, commits, people and releases are parts that are mirrored where `MIRROR` names them",
+    is: isOfPart,
   },
   {
     name: "code is not mirrored",

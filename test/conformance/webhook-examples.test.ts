@@ -35,6 +35,9 @@ const subjects: Record<string, Partial<Record<string, Kind>>> = {
   create: {},
   delete: {},
   pull_request_review_thread: {},
+  member: {},
+  team: {},
+  team_add: {},
 };
 /** Their repositories have keys of their own. */
 const WITHOUT_REPOSITORY = ["push"];
@@ -57,8 +60,9 @@ interface Example {
 const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>
   payloads.map((payload, index): Example => ({ event: name, index, payload })),
 );
-const followed = all.filter(({ event }) => event in subjects);
-const others = all.filter(({ event }) => !(event in subjects));
+const isFollowed = ({ event, payload }: Example) => event in subjects && "repository" in payload;
+const followed = all.filter(isFollowed);
+const others = all.filter((one) => !isFollowed(one));
 
 describe("GitHub's example payloads", () => {
   let world: TestWorld;
@@ -75,7 +79,7 @@ describe("GitHub's example payloads", () => {
     await world.ctx.db.query(sql.script(TABLES.map((table) => `delete from ${table}`).join(";")));
     await world.ctx.db.query(sql`
       insert into repository_syncs (repository_id, state, added_at, mirrors)
-        values (${repository.id as number}, 'live', now(), '{actions,checks,deployments,releases,refs,threads}')`);
+        values (${repository.id as number}, 'live', now(), '{actions,checks,deployments,people,releases,refs,threads}')`);
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     if (!WITHOUT_REPOSITORY.includes(event))

@@ -137,7 +137,9 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   const followed = [
     "installations",
     "issue_event_lists",
+    "listed_people",
     "origin",
+    "people_lists",
     "problems",
     "pull_request_commits",
     "pull_request_files",
@@ -154,7 +156,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   expect(await withheld("tain_web", "insert")).toEqual([
     "api_tokens",
     ...following,
-    ...followed.toSpliced(2, 0, "mirrored_lists"),
+    ...followed.toSpliced(3, 0, "mirrored_lists"),
     "target_cursors",
     "target_deliveries",
     "token_owners",

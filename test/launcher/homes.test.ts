@@ -45,6 +45,11 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ],
   ["changes of commits", changes("commits"), ["src/mirror/store/history.ts", "src/sync/history/"]],
   ["changes of histories", changes("commit_lists"), ["src/sync/history/", "src/sync/following/parts.ts"]],
+  [
+    "changes of lists of people",
+    changes("(listed_people|people_lists)"),
+    ["src/mirror/store/people.ts", "src/sync/following/parts.ts"],
+  ],
   ["changes of lists of releases", changes("release_lists"), ["src/sync/resource-lists/"]],
   [
     "changes of lists of resources",

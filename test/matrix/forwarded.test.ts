@@ -58,7 +58,7 @@ function questionsOf({ repository, targets, formerName, pull }: Place): Question
     at(base, "/commits/main/status"),
     at(base, "/branches/main"),
     at(base, "/contents/NONE.md"),
-    at(base, "/collaborators/octo/permission"),
+    at(base, "/collaborators?affiliation=direct"),
     at(base, `/pulls/${pull.number}`, "application/vnd.github.diff"),
   ]);
 }

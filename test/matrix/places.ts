@@ -2,6 +2,7 @@ import { endJob, startWorkflowRun, workflowOf } from "../../src/simulator/change
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { createDeployment, createDeploymentStatus } from "../../src/simulator/changes/deployments.ts";
 import { addIssueEvent } from "../../src/simulator/changes/issue-events.ts";
+import { addTeam } from "../../src/simulator/changes/people.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
 import type { Simulator } from "../../src/simulator/control/running.ts";
@@ -67,7 +68,9 @@ export interface Owners {
 
 export function addOwners({ world }: Pick<Simulator, "world">): Owners {
   const octo = world.addUser({ login: "octo" });
-  const acme = world.addUser({ login: "acme", type: "Organization", memberIds: [octo.id] });
+  const acme = world.addUser({ login: "acme", type: "Organization", memberIds: [octo.id], ownerIds: [octo.id] });
+  for (const privacy of ["closed", "secret"] as const)
+    addTeam(world, { organization: acme, name: `team ${privacy}`, privacy, members: [[octo.id, "member"]] });
   const other = world.addUser({ login: "other-owner", type: "Organization", memberIds: [octo.id] });
   return { acme, other, octo };
 }
@@ -81,6 +84,7 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
     description: mark("home"),
     topics: [mark("home")],
   });
+  for (const team of world.teams.values()) team.repositories.set(repository.id, "pull");
   const label = world.addLabel({ repository, name: `named-${name}`, description: mark("tag") });
   const milestone = world.addMilestone({ repository, title: `goal of ${name}`, description: mark("tag") });
   const usual = {
@@ -167,6 +171,8 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       "comments/id": String(reviewComment.id),
       "reviews/id": String(review.id),
       assignee: "octo",
+      "collaborators/username": "octo",
+      username: "octo",
       ref: sha,
       "check-runs/id": String(run.id),
       "check-suites/id": String(run.suite.id),

@@ -36,21 +36,25 @@ export interface Question {
    * - bounds: with nothing more, because the answer tells of the caller.
    * - unknown: with upstream's answer, for callers who see the repository. For others, with the answer about a
    * repository that does not exist, which may say that the operation is not served.
+   * - theirs: with upstream's answer, but for our own tokens: `test/scenario/people.test.ts` has their rule.
    */
-  truth: "upstream" | "unknown" | "rule" | "bounds";
+  truth: "upstream" | "unknown" | "rule" | "bounds" | "theirs";
 }
 
 /** Arguments of the fields about branches. */
 const NAMED_REFS = { refPrefix: "refs/heads/", qualifiedName: "refs/heads/seen" };
 
 /** Upstream's stand-in does not have these operations. */
-const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
+const NOT_SIMULATED = new Set(["/milestones/:number/labels"]);
 
-/** The stand-in does not have these fields. The mirror refuses the last four in part, because it does not hold them. */
+/** The mirror makes them of what it has for those to whom upstream may show others. */
+const OF_ASSIGNEES = new Set(["/assignees", "/assignees/:assignee"]);
+
+/** The stand-in does not have these fields. The mirror refuses the last five in part, because it does not hold them. */
 const FIELDS_NOT_SIMULATED = new Set([
   ...["nickname", "projectCards", "templateRepository", "forkingAllowed", "stargazers", "autoMergeRequest"],
   ...["isInMergeQueue", "checksResourcePath", "checksUrl", "revertResourcePath", "revertUrl", "viewerDidAuthor"],
-  ...["commits", "files", "watchers", "timelineItems"],
+  ...["commits", "files", "watchers", "timelineItems", "object"],
 ]);
 
 /** All operations, also those on what is mirrored only where `MIRROR` says so. */
@@ -76,7 +80,12 @@ export function readsOf(place: Place, address: string): Question[] {
             name: `GET ${path} of ${of}`,
             method: "GET",
             path: address + pathOf(path, target),
-            truth: NOT_SIMULATED.has(path) ? "rule" : route.part === undefined ? "upstream" : "unknown",
+            truth:
+              NOT_SIMULATED.has(path) || OF_ASSIGNEES.has(path)
+                ? "rule"
+                : route.part === undefined
+                  ? "upstream"
+                  : "unknown",
           }),
         ),
   );
@@ -96,21 +105,28 @@ export function readsAbove({ name, targets, repository }: Place, owner: { login:
     "/search/repositories": [markOf(name, "home"), `repo:${fullName}`],
     "/search/labels": [`named-${name}`, markOf(name, "tag")],
   };
-  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET").flatMap(
-    ({ path }) => {
-      const values: Record<string, string> = { ":id": String(owner.id), ":login": owner.login };
-      const at = path.replace(/:\w+/g, (one) => values[one] ?? one);
-      return (searches[path] ?? [""]).map((q): Question => {
-        const asked = new URLSearchParams({
-          per_page: "100",
-          ...(q === "" ? {} : { q }),
-          ...(path === "/search/labels" ? { repository_id: String(repository.id) } : {}),
-          ...(path.endsWith("/issues") && q === "" ? { filter: "all", state: "all" } : {}),
-        });
-        return { name: `GET ${path} ${q}`, method: "GET", path: `${at}?${asked}`, truth: q === "" ? "bounds" : "rule" };
+  return MIRRORED.filter(({ route }) => route.run.of === "service" && route.method === "GET").flatMap(({ path }) => {
+    const values: Record<string, string> = {
+      ...{ ":id": String(owner.id), ":login": owner.login },
+      ...{ ":username": "octo", ":slug": "team-secret", ":team": "1" },
+    };
+    const isOfPeople = PART_OPERATIONS.some((one) => one.path === path);
+    const at = path.replace(/:\w+/g, (one) => values[one] ?? one);
+    return (searches[path] ?? [""]).map((q): Question => {
+      const asked = new URLSearchParams({
+        per_page: "100",
+        ...(q === "" ? {} : { q }),
+        ...(path === "/search/labels" ? { repository_id: String(repository.id) } : {}),
+        ...(path.endsWith("/issues") && q === "" ? { filter: "all", state: "all" } : {}),
       });
-    },
-  );
+      return {
+        name: `GET ${path} ${q}`,
+        method: "GET",
+        path: `${at}?${asked}`,
+        truth: isOfPeople ? "theirs" : q === "" ? "bounds" : "rule",
+      };
+    });
+  });
 }
 
 /** Every write below the repository, with an empty body. */

@@ -5,7 +5,7 @@ import { readDescription } from "../simulator/openapi.ts";
 
 /** The resources that the mirror holds, whole or embedded. */
 const MIRRORED =
-  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment issue-event pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status commit diff-entry release deployment deployment-status workflow workflow-run job short-branch git-ref tag";
+  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment issue-event pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team team-full check-run check-suite status combined-commit-status commit diff-entry release deployment deployment-status workflow workflow-run job short-branch git-ref tag";
 
 /** Below these keys an organisation chooses the words. */
 const OWN_WORDS = ["issue_field_values", "custom_properties"];

@@ -14,6 +14,7 @@ import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { refreshHistory } from "../../src/sync/history/refresh.ts";
 import { refreshLists } from "../../src/sync/lists/refresh.ts";
+import { refreshPeople } from "../../src/sync/people/refresh.ts";
 import { NodeQuestions } from "../../src/sync/questions/node-questions.ts";
 import { refreshRefs } from "../../src/sync/refs/refresh.ts";
 import { askedBelow, refreshAsked } from "../../src/sync/resource-lists/below.ts";
@@ -191,6 +192,7 @@ export async function mirrorParts(ctx: Context): Promise<void> {
     for (const part of LISTED_PARTS) await refreshResourceLists(ctx, part, id);
     await refreshRefs(ctx, id);
     await refreshHistory(ctx, id);
+    await refreshPeople(ctx, id);
     await mirrorJobs(ctx, id);
     // One turn reads only so many lists. A list that nothing proves waits until no replica can lag.
     for (let before = -1, held = 0; held !== before; ) {

@@ -17,6 +17,8 @@ export interface Operation {
   showsRights?: true;
   /** The operation shows our own data, not upstream's, and none of its pages is kept. */
   isOurs?: true;
+  /** Who is shown the answer is judged by more than their class, so none of its pages is kept. */
+  isJudged?: true;
   /**
    * The operation is served only where this part is mirrored; elsewhere the request is forwarded as if it did not
    * exist.

@@ -8,7 +8,7 @@ export class OutdatedFault extends UnreadFault {
   /** The answer for all others: it says how old it is. */
   readonly older: () => Promise<Answer>;
 
-  constructor(wanted: WantedList, older: () => Promise<Answer>) {
+  constructor(wanted: WantedList | null, older: () => Promise<Answer>) {
     super(wanted);
     this.older = older;
   }

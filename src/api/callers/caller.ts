@@ -16,6 +16,7 @@ import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { appsRefused, areAppsForwarded, isAppsQuestion, isJwt, judged } from "./apps-questions.ts";
 import { type AsStranger, Logins } from "./logins.ts";
 import { beginsAsOurs, isOfOurForm } from "./our-tokens.ts";
+import type { PeopleQuestion } from "./people-rights.ts";
 import { type ApiToken, accessIn, type Caller, type ForwardOwn, kindsOf, type User } from "./permissions.ts";
 import { type CallerQuota, classOfRights, type Payer, type Recognised } from "./quota.ts";
 import { UpstreamCallers } from "./upstream-callers.ts";
@@ -147,7 +148,8 @@ export class Callers {
     const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
     const publicRights = (repositories: readonly AskedRepository[]) =>
       this.#upstream.publicRights.find(shown, repositories);
-    const asThemselves = { write, forward, get, mutate, publicRights };
+    const peopleShown = (question: PeopleQuestion) => this.#upstream.peopleRights.find(shown, question);
+    const asThemselves = { write, forward, get, mutate, publicRights, peopleShown };
     const by = { of: "upstream", fingerprint: fingerprint(text), known, ...asThemselves } as const;
     return { ...known.payer, userId: known.userId, by };
   }

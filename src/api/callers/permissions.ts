@@ -12,6 +12,7 @@ import type { Received } from "../../upstream/protocol/transport.ts";
 import type { ReadAnswer, Upstream } from "../../upstream/protocol/upstream.ts";
 import type { AuditActor } from "../../work/audit-log.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import type { PeopleQuestion, PeopleShown } from "./people-rights.ts";
 import type { Recognised, Stranger } from "./quota.ts";
 import type { UpstreamCaller } from "./upstream-callers.ts";
 import { type AskedRepository, PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
@@ -40,6 +41,8 @@ export interface User extends Recognised {
         mutate: (query: string, variables: Fields) => Promise<Received>;
         /** What upstream permits the caller in public repositories, as far as upstream can be asked. */
         publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;
+        /** Which people upstream shows the caller. Null: upstream does not say. */
+        peopleShown: (question: PeopleQuestion) => Promise<PeopleShown | null>;
       };
 }
 
@@ -125,6 +128,11 @@ export function accessIn(ids: AccessScope[Right], { issues, pulls, code }: Kinds
     "issues or pulls": issues !== null || pulls !== null ? ids : NO_REPOSITORIES,
     ...forCode((right) => (code.includes(right) ? ids : NO_REPOSITORIES)),
   };
+}
+
+/** Whether a token reads every kind. Pure. */
+export function readsAll({ issues, pulls, code }: Kinds): boolean {
+  return issues !== null && pulls !== null && code.length === CODE_RIGHTS.length;
 }
 
 /** Whether a token may write everything that can be written here. Pure. */

@@ -20,6 +20,7 @@ import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { AsStranger } from "./logins.ts";
 import { pauseOfLostRights, pauseOfRefused } from "./makers-rights.ts";
+import { PeopleRights } from "./people-rights.ts";
 import { PublicRights, type ShownToken } from "./public-rights.ts";
 import { classOfRights, type Recognised } from "./quota.ts";
 import { askRights, CallerLimitedFault, type RepositoryRights, unusable } from "./upstream-rights.ts";
@@ -85,6 +86,7 @@ export class UpstreamCallers {
   /** Asks with a caller's own token. */
   readonly upstream: UpstreamAsCaller;
   readonly publicRights: PublicRights;
+  readonly peopleRights: PeopleRights;
   readonly #known = new LRUCache<string, RememberedCaller>(mostEntries(REMEMBERED_CALLERS));
   /** Refused tokens, by their hash. They are kept apart, so that they push no caller out. */
   readonly #refused = new LRUCache<string, Refused>(mostEntries(REMEMBERED_CALLERS));
@@ -95,6 +97,7 @@ export class UpstreamCallers {
     this.upstream = new UpstreamAsCaller(ctx);
     const times = { graceMs: BELIEVED_MS };
     this.publicRights = new PublicRights({ ...ctx, upstream: this.upstream.identity }, times);
+    this.peopleRights = new PeopleRights({ ...ctx, upstream: this.upstream.identity }, times);
   }
 
   /** Upstream's recent answer about the token with this hash; null if upstream would have to be asked. */

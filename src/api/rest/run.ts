@@ -272,6 +272,7 @@ function mayBeKept(call: Call, { route }: Match): boolean {
     route.run.of === "repository" &&
     route.method === "GET" &&
     !route.isOurs &&
+    !route.isJudged &&
     !call.isFresh &&
     call.media.patch === null
   );

@@ -177,7 +177,7 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   in_reply_to_id indices installations_count is_enabled is_template is_verified issue issue_comment_url
   issue_dependencies_summary issue_events_url issue_url issues issues_url jobs_url key keys_url label labels labels_url
   language languages_url latest_check_runs_count laugh license line location locked log_url login logs_url maintain
-  maintainer_can_modify master_branch matches members_url mentions_count merge_commit_sha merge_method mergeable
+  maintainer_can_modify master_branch matches members_count members_url mentions_count merge_commit_sha merge_method mergeable
   mergeable_state merged merged_at merged_by merges_url message metadata milestone milestones_url minimized
   mirror_url name network_count node_id notification_setting notifications_url number object object_type
   object_url open_issues open_issues_count organization organization_id organizations_url original_commit_id
@@ -186,7 +186,7 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   pinned_at pinned_by pinned_comment position prerelease previous_attempt_url previous_filename privacy private
   production_environment property protected public_gists public_members_url public_repos published_at pull
   pull_request pull_request_creation_policy pull_request_review_id pull_request_url pull_requests pulls_url push
-  pushed_at raw_url reactions reason rebaseable received_events_url ref referenced_workflows releases_url repo repos_url
+  pushed_at raw_url reactions reason rebaseable received_events_url ref referenced_workflows releases_url repo repos_count repos_url
   repositories_url repository repository_url requested_reviewers requested_teams rerequestable rerun_url review_comment
   review_comment_url review_comments review_comments_url rocket run_attempt run_id run_number run_started_at run_url runner_group_id
   runner_group_name runner_id runner_name runs_rerequestable score self sha side signature

@@ -34,7 +34,7 @@ export async function findUserByLogin(db: Database, login: string): Promise<User
 
 /**
  * People who can be assigned, as far as the mirror knows: the owner, present assignees, and authors who wrote as owner,
- * member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
+ * member or collaborator. Upstream's own list may hold more: see `people.ts`. `repository` is its id.
  */
 function assignable(repository: SQL): SQL {
   return sql`select r.owner_id as id from repositories r where r.id = ${repository}
@@ -71,15 +71,16 @@ export async function findAssignees(
   return { rows: [], total };
 }
 
-/** By login, like REST's list; only people are of the type `User`. */
-export function assignableUserSource({ query }: { query?: string | null }): PageSource {
+/** By login, like REST's list; only people are of the type `User`. `isWhole`: as upstream lists them. */
+export function assignableUserSource({ query, isWhole }: { query?: string | null; isWhole: boolean }): PageSource {
+  const listed = sql`select l.id from listed_people l where l.repository_id = x.r and l.owner_id = 0 and l.list = 'assignees'`;
   return {
     from: sql`users u`,
     isFiltered: query != null,
     repositoryId: sql`0`,
     document: sql`u.document`,
     conditions: [
-      sql`u.id in (${assignable(sql`x.r`)}) and u.deleted_at is null and coalesce(u.type, 'User') = 'User'`,
+      sql`u.id in (${isWhole ? listed : assignable(sql`x.r`)}) and u.deleted_at is null and coalesce(u.type, 'User') = 'User'`,
       ...contains([sql`u.login`, sql`u.name`], query),
     ],
     key: sql`folded(u.login)`,

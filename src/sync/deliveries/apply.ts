@@ -21,7 +21,7 @@ import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
-import { aboutOf, partsOfEvent, type RefreshAsk, saysPrivate } from "../events/events.ts";
+import { aboutOf, organizationOf, partsOfEvent, type RefreshAsk, saysPrivate } from "../events/events.ts";
 import {
   type DeliveryContent,
   FOLLOWED_EVENTS,
@@ -41,6 +41,7 @@ import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
 import { marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
+import { findHeldOrganizations, hearToldPeople } from "../people/heard.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { hearRefs } from "../refs/heard.ts";
 import { hearResourceLists } from "../resource-lists/heard.ts";
@@ -117,14 +118,16 @@ export async function applyDeliveries(
 
 /** Stores what the deliveries change of parts. Answers a mark for each repository whose part has to be read. */
 async function hearParts(tx: Transaction, heard: MergedDeliveries): Promise<Mark[]> {
-  if ([...heard.parts.values()].every((parts) => parts.length === 0)) return [];
-  return [
-    ...(await hearChecks(tx, heard)),
-    ...(await hearLists(tx, heard)),
-    ...(await hearResourceLists(tx, heard)),
-    ...(await hearRefs(tx, heard)),
-    ...(await hearHistories(tx, heard)),
-  ];
+  const marks = [...heard.parts.values()].every((parts) => parts.length === 0)
+    ? []
+    : [
+        ...(await hearChecks(tx, heard)),
+        ...(await hearLists(tx, heard)),
+        ...(await hearResourceLists(tx, heard)),
+        ...(await hearRefs(tx, heard)),
+        ...(await hearHistories(tx, heard)),
+      ];
+  return [...marks, ...(await hearToldPeople(tx, heard))];
 }
 
 /** Marks for everything else that the deliveries leave open, so that upstream is asked. It stores nothing. */
@@ -241,7 +244,11 @@ async function readAll(
   const owners = new Map([...mirrored].map(([id, { ownerId }]) => [id, ownerId]));
   const holders = await findHolders(tx, parsed, owners);
   const parts = new Map([...mirrored].map(([id, { mirrors }]) => [id, mirrors]));
-  const batch = { mirrored: parts, shapeIds: new Map<string, string>() };
+  const organizations = await findHeldOrganizations(
+    tx,
+    parsed.flatMap((one) => (one.repository ? [] : (organizationOf(one.payload) ?? []))),
+  );
+  const batch = { mirrored: parts, organizations, shapeIds: new Map<string, string>() };
   for (const one of parsed) {
     const { id } = one.taken;
     const refusal = refusalOfSigner(config, one, holders);

@@ -28,18 +28,29 @@ export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_d
 const FURTHER_EVENTS: Readonly<Partial<Record<MirrorPart, readonly string[]>>> = {
   checks: ["push", "status", "workflow_job"],
   commits: ["push"],
+  people: ["member", "team_add"],
   refs: ["create", "delete", "push"],
   threads: ["pull_request_review_thread"],
 };
 
-/** The events that the mirror reads only where this part is mirrored. */
+/** The same, by events that upstream sends to the hooks of organisations and to Apps alone. They may name no repository. */
+const EVENTS_OF_ORGANIZATIONS: Readonly<Partial<Record<MirrorPart, readonly string[]>>> = {
+  people: ["membership", "organization", "team"],
+};
+
+/** The events that an App has to hear where this part is mirrored. */
+export function eventsForApps(part: MirrorPart): readonly string[] {
+  return [...eventsOfPart(part), ...(EVENTS_OF_ORGANIZATIONS[part] ?? [])];
+}
+
+/** The events that a repository's hook has to send where this part is mirrored. */
 export function eventsOfPart(part: MirrorPart): readonly string[] {
   return [...eventsOfKinds(part), ...(FURTHER_EVENTS[part] ?? [])];
 }
 
 /** The event is read only where one of these parts is mirrored; none: it is read of every repository. */
 export function partsOfEvent(event: string): MirrorPart[] {
-  return MIRROR_PARTS.filter((part) => eventsOfPart(part).includes(event));
+  return MIRROR_PARTS.filter((part) => eventsForApps(part).includes(event));
 }
 
 export type Payload = Fields & { action?: string };
@@ -59,6 +70,14 @@ export interface Counting {
   fullName: string;
   number: number;
   key: "sub_issues_summary" | "issue_dependencies_summary";
+}
+
+/** What an event says about people: which of their lists may have changed. */
+export interface ToldPeople {
+  /** Null: the event names a repository. */
+  organizationId: number | null;
+  /** The team that changed, or that somebody joined or left. Null: the event is about no team. */
+  teamId: number | null;
 }
 
 export interface BornHead {
@@ -89,6 +108,10 @@ export interface FollowedEvent {
   toldRef?: (payload: Payload) => ToldRef | null;
   /** The pull request that has the changed review thread. */
   threadsOf?: (payload: Payload) => number | null;
+  /** Whose lists of people may have changed. */
+  toldPeople?: (payload: Payload) => ToldPeople | null;
+  /** The event may be about an organisation alone. */
+  isOfOrganization?: true;
 }
 
 /** What a milestone says of its issues. */
@@ -336,8 +359,13 @@ export function isOfInstallations(event: string): boolean {
 }
 
 /** Upstream's id of the account that an event belongs to: its repository's owner, or its organization. Null: it names none. */
-export function ownerOf({ repository, organization }: Payload): number | null {
-  return wholeOf(objectOf(objectOf(repository).owner).id) ?? wholeOf(objectOf(organization).id);
+export function ownerOf(payload: Payload): number | null {
+  return wholeOf(objectOf(objectOf(payload.repository).owner).id) ?? organizationOf(payload);
+}
+
+/** Upstream's id of the organisation that a payload names. Null: it names none. */
+export function organizationOf({ organization }: Payload): number | null {
+  return wholeOf(objectOf(organization).id);
 }
 
 /** Whether a payload says that its repository is private. */

@@ -8,7 +8,15 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
-import type { BornHead, FollowedEvent, Payload } from "./events.ts";
+import { type BornHead, type FollowedEvent, organizationOf, type Payload, type ToldPeople } from "./events.ts";
+
+const TEAM_ACTIONS: readonly string[] = [
+  "created",
+  "deleted",
+  "edited",
+  "added_to_repository",
+  "removed_from_repository",
+];
 
 /** The events of parts that show more than the documents of their kind, or belong to no kind. */
 export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FollowedEvent>> = {
@@ -62,7 +70,27 @@ export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FollowedEvent>> = {
     observe: () => [],
     threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
   },
+  member: { own: ["member"], observe: () => [], toldPeople },
+  team_add: { own: ["team"], actions: [], observe: () => [], toldPeople },
+  team: { own: ["team"], actions: TEAM_ACTIONS, observe: () => [], toldPeople, isOfOrganization: true },
+  membership: { own: ["member", "team"], observe: () => [], toldPeople, isOfOrganization: true },
+  organization: {
+    own: ["membership", "invitation"],
+    actions: ["deleted", "member_added", "member_invited", "member_removed", "renamed"],
+    observe: () => [],
+    toldPeople: (payload) => (payload.action === "member_invited" ? null : toldPeople(payload)),
+    isOfOrganization: true,
+  },
 };
+
+/**
+ * An event says who joined or left, but not which lists that changes: child teams, owners and the organisation's base
+ * permission give access, too. So the lists are read again.
+ */
+function toldPeople(payload: Payload): ToldPeople {
+  const organizationId = isObject(payload.repository) ? null : organizationOf(payload);
+  return { organizationId, teamId: wholeOf(objectOf(payload.team).id) };
+}
 
 /** A push says where a ref pointed and points to; forty zeros are nowhere. */
 function pointedAt(sha: Payload[string] | undefined): string | null {

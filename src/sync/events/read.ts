@@ -22,11 +22,13 @@ import {
   FOLLOWED_ALWAYS,
   type FollowedEvent,
   isOfInstallations,
+  organizationOf,
   type Payload,
   type PayloadRepository,
   partsOfEvent,
   type RefreshAsk,
   readingOf,
+  type ToldPeople,
 } from "./events.ts";
 import { type Installed, installedBy } from "./installed.ts";
 import { FOLLOWED_FOR_PARTS } from "./part-events.ts";
@@ -64,6 +66,8 @@ export interface DeliveryContent {
   toldRef: ToldRef | null;
   /** The pull request that has the changed review thread. */
   threadsOf: number | null;
+  /** Whose lists of people may have changed. */
+  toldPeople: ToldPeople | null;
 }
 
 /** What deliveries have shown, after the merge. */
@@ -118,6 +122,8 @@ function repositoryInPayload({ repository }: Payload): PayloadRepository | null 
 interface ReadTogether {
   /** What is mirrored of repositories by their ids, among them the delivery's if it is mirrored. */
   mirrored: ReadonlyMap<number, readonly MirrorPart[]>;
+  /** Those of the named organisations whose people are mirrored. */
+  organizations: ReadonlySet<number>;
   shapeIds: ShapeIds;
 }
 
@@ -147,6 +153,7 @@ const EMPTY_CONTENT: DeliveryContent = {
   bornHead: null,
   toldRef: null,
   threadsOf: null,
+  toldPeople: null,
 };
 
 function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): DeliveryContent | string {
@@ -155,11 +162,21 @@ function readInstallation({ appId }: Config, { taken: { event }, payload }: Pars
   return installed === null ? "it names no installation" : { ...EMPTY_CONTENT, installed };
 }
 
-function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: ReadTogether): DeliveryContent | string {
+function readFollowed(
+  config: Config,
+  parsed: Parsed,
+  { mirrored, organizations, shapeIds }: ReadTogether,
+): DeliveryContent | string {
   const { taken, payload, repository } = parsed;
   const followed = FOLLOWED_EVENTS.get(taken.event);
   if (!followed) return `the mirror does not follow ${taken.event} events`;
   if (!repository) {
+    const organizationId = followed.isOfOrganization ? organizationOf(payload) : null;
+    if (!isObject(payload.repository) && organizationId !== null) {
+      if (!organizations.has(organizationId))
+        return `${taken.event} events are followed only of organisations whose people are mirrored`;
+      return mismatch(taken.event, payload) ?? { ...EMPTY_CONTENT, toldPeople: followed.toldPeople?.(payload) ?? null };
+    }
     if (!isObject(payload.repository)) return "it concerns no repository";
     throw new InvalidPayloadError(
       `A ${taken.event} event cannot be applied: its repository came without a whole id, or without full_name`,
@@ -211,6 +228,7 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
     bornHead: followed.bornHead?.(payload) ?? null,
     toldRef: followed.toldRef?.(payload) ?? null,
     threadsOf,
+    toldPeople: followed.toldPeople?.(payload) ?? null,
   };
 }
 

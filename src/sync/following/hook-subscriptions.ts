@@ -8,7 +8,7 @@ import type { Context } from "../../context.ts";
 import { hookSubscriptions } from "../../schema.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
-import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../events/events.ts";
+import { eventsForApps, eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../events/events.ts";
 import { eachAlone } from "../problems/isolated.ts";
 
 const EVERYTHING = "*";
@@ -18,9 +18,9 @@ const WANTED_OF_R: SQL = sql`array(select distinct e from targets t, unnest(t.ev
   or (t.scope = 'repository' and t.scope_id = r.id) or (t.scope = 'organization' and t.scope_id = r.owner_id)) order by e)`;
 
 /** The events that a hook has to send: those that the mirror follows, and those that targets want beside them. Pure. */
-function unionOf(parts: readonly MirrorPart[], targets: readonly string[]): string[] {
+function unionOf(parts: readonly MirrorPart[], targets: readonly string[], eventsOf = eventsOfPart): string[] {
   if (targets.includes(EVERYTHING)) return [EVERYTHING];
-  return [...new Set([...HOOK_EVENTS, ...parts.flatMap(eventsOfPart), ...targets])];
+  return [...new Set([...HOOK_EVENTS, ...parts.flatMap(eventsOf), ...targets])];
 }
 
 interface Wanting {
@@ -41,6 +41,7 @@ export async function wantedEvents({ db }: { db: Queries }, fullName: string | n
     rows.flatMap(({ mirrors }) => mirrors),
     // An App has to name each of its events on its page.
     fullName === null ? targets.filter((event) => event !== EVERYTHING) : targets,
+    fullName === null ? eventsForApps : eventsOfPart,
   );
 }
 

@@ -65,6 +65,10 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
       update commit_lists l set head_sha = null, reading_sha = null from repository_syncs s
         where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
           and not ${HAS_HISTORY}`);
+    await tx.query(sql`
+      update people_lists l set read_at = null from repository_syncs s
+        where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
+          and not 'people' = any(s.mirrors)`);
     tx.touch(ids);
   });
 }

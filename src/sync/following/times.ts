@@ -39,6 +39,7 @@ const TIMES_OF_LISTS: Times = {
   release_lists: { latest_read_at: "unknown" },
   ref_lists: { read_at: "unknown" },
   commit_lists: { read_at: "unknown" },
+  people_lists: { heard_at: "now", read_at: "unknown", refused_at: "unknown" },
   found_changes: { found_at: "now", heard_at: "now", made_at: "now" },
 };
 

@@ -31,6 +31,7 @@ import { refreshLists } from "../lists/refresh.ts";
 import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting } from "../marks/counts.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "../marks/marks.ts";
+import { refreshPeople } from "../people/refresh.ts";
 import { RemovedError } from "../problems/errors.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
@@ -141,6 +142,8 @@ export class Refreshes {
         return refreshHistory(this.#ctx, repositoryId);
       case "refs":
         return refreshRefs(this.#ctx, repositoryId);
+      case "people":
+        return refreshPeople(this.#ctx, repositoryId);
       default:
         return refreshResourceLists(this.#ctx, kind, repositoryId);
     }

@@ -1,9 +1,11 @@
 /** Fields that only REST's single repository shows: permissions, merge settings, its origin, and its people. */
 
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
+import { findHeldPeople } from "../../../mirror/read/people.ts";
 import { sees } from "../../../mirror/read/repositories.ts";
 import { assignableUserSource } from "../../../mirror/read/users.ts";
-import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
+import { listOfRepository } from "../../../mirror/store/people.ts";
+import { accessLevelOf, learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
@@ -90,11 +92,19 @@ export const repositoryDetails: TypeResolvers = {
     return { totalCount: stargazers_count };
   },
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
-    call.hasPart();
-    await call.requireRepositoryById(node.repositoryId);
-    const parent = { r: node.repositoryId, n: 0 };
-    return call.withRight({ repositoryId: node.repositoryId, right: "issues or pulls" }, () =>
-      storedConnection(call, info, args, { kind: "User", source: assignableUserSource(args), parent }),
+    const { repositoryId } = node;
+    await call.requireRepositoryById(repositoryId);
+    // Upstream's list may name members of whom strangers must not know.
+    const isStranger = accessLevelOf(call.caller, repositoryId) === "stranger";
+    const isWhole =
+      !isStranger && (await findHeldPeople(call.db, listOfRepository(repositoryId, "assignees"))) !== null;
+    if (!isWhole) call.hasPart();
+    return call.withRight({ repositoryId, right: "issues or pulls" }, () =>
+      storedConnection(call, info, args, {
+        kind: "User",
+        source: assignableUserSource({ ...args, isWhole }),
+        parent: { r: repositoryId, n: 0 },
+      }),
     );
   },
 };
