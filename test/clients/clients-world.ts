@@ -145,7 +145,14 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run; these go on afterwards. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue, markHistoriesDue, markPeopleDue])
+  for (const markDue of [
+    markChecksDue,
+    markListsDue,
+    markResourceListsDue,
+    markRefsDue,
+    markHistoriesDue,
+    markPeopleDue,
+  ])
     await markDue(ctx);
   await settleMarks();
   await upsertSchedules(ctx);

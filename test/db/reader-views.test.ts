@@ -68,7 +68,8 @@ beforeAll(async () => {
   await world.settleMarks();
   await world.catchUp();
   await world.settleMarks();
-  for (const due of [markResourceListsDue, markRefsDue, markHistoriesDue, markPeopleDue]) await passRound(world, 60_000, due);
+  for (const due of [markResourceListsDue, markRefsDue, markHistoriesDue, markPeopleDue])
+    await passRound(world, 60_000, due);
   owner = await connectTo(world.ctx.config.databaseUrl);
   reader = await connectTo(asRole(world.ctx.config.databaseUrl, "tain_reader"));
 });

@@ -86,7 +86,14 @@ export async function openWholeMirror(): Promise<WholeMirror> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue, markHistoriesDue, markPeopleDue])
+  for (const markDue of [
+    markChecksDue,
+    markListsDue,
+    markResourceListsDue,
+    markRefsDue,
+    markHistoriesDue,
+    markPeopleDue,
+  ])
     await markDue(ctx);
   await settleMarks();
 }

@@ -98,7 +98,14 @@ export async function passMinute(simulator: TestWorld["simulator"], mirrors: rea
 /** Asks for all work that a scheduler would ask for now. */
 export async function doWhatIsDue(ctx: Context): Promise<void> {
   await wakeDue(ctx);
-  for (const markDue of [markChecksDue, markListsDue, markResourceListsDue, markRefsDue, markHistoriesDue, markPeopleDue])
+  for (const markDue of [
+    markChecksDue,
+    markListsDue,
+    markResourceListsDue,
+    markRefsDue,
+    markHistoriesDue,
+    markPeopleDue,
+  ])
     await markDue(ctx);
   await dispatchMarks(ctx);
   // Works as a job that is tried again. On a busy machine Redis may be late to say what is left of the quota.

@@ -20,12 +20,28 @@ export interface HeldPeople {
  * up while one of its repositories is mirrored with its people.
  */
 export async function findHeldPeople(db: Queries, key: PeopleListKey): Promise<HeldPeople | null> {
-  const [held] = await db.prepared<HeldPeople>(sql`
-    select l.read_at as "readAt", not ${isHeardSince} as "isCurrent" from people_lists l
-      where ${isOfPeopleList(key)} and l.read_at is not null 
+  const [held] = await findEachHeldPeople(db, [key]);
+  return held ?? null;
+}
+
+/** The same of many lists, with one statement, in the keys' order. */
+export async function findEachHeldPeople(
+  db: Queries,
+  keys: readonly PeopleListKey[],
+): Promise<readonly (HeldPeople | null)[]> {
+  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
+  const ownerIds = keys.map(({ ownerId }) => ownerId);
+  const lists = keys.map(({ list }) => list);
+  const rows = await db.prepared<HeldPeople & { at: number }>(sql`
+    select x.at::integer as at, l.read_at as "readAt", not ${isHeardSince} as "isCurrent"
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ownerIds, "bigint")}, ${sql.array(lists, "text")})
+        with ordinality as x(repository_id, owner_id, list, at)
+      join people_lists l on l.repository_id = x.repository_id and l.owner_id = x.owner_id and l.list = x.list
+      where l.read_at is not null
         and exists (select from repositories r join repository_syncs s on s.repository_id = r.id
           where r.owner_id = l.home_id and l.repository_id in (0, r.id) and ${MIRRORED} and 'people' = any(s.mirrors))`);
-  return held ?? null;
+  const found = new Map(rows.map(({ at, ...held }) => [at - 1, held]));
+  return keys.map((_, at) => found.get(at) ?? null);
 }
 
 /** A row of a list: a person's account under `user`, or a team. */

@@ -1,10 +1,10 @@
 /** Fields that only REST's single repository shows: permissions, merge settings, its origin, and its people. */
 
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
-import { findHeldPeople } from "../../../mirror/read/people.ts";
+import { findEachHeldPeople } from "../../../mirror/read/people.ts";
 import { sees } from "../../../mirror/read/repositories.ts";
 import { assignableUserSource } from "../../../mirror/read/users.ts";
-import { listOfRepository } from "../../../mirror/store/people.ts";
+import { listOfRepository, type PeopleListKey } from "../../../mirror/store/people.ts";
 import { accessLevelOf, learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
 import type { GraphqlCall } from "../call/call.ts";
@@ -96,8 +96,8 @@ export const repositoryDetails: TypeResolvers = {
     await call.requireRepositoryById(repositoryId);
     // Upstream's list may name members of whom strangers must not know.
     const isStranger = accessLevelOf(call.caller, repositoryId) === "stranger";
-    const isWhole =
-      !isStranger && (await findHeldPeople(call.db, listOfRepository(repositoryId, "assignees"))) !== null;
+    const held = call.loader("held people", (keys: PeopleListKey[], db) => findEachHeldPeople(db, keys));
+    const isWhole = !isStranger && (await held.load(listOfRepository(repositoryId, "assignees"))) !== null;
     if (!isWhole) call.hasPart();
     return call.withRight({ repositoryId, right: "issues or pulls" }, () =>
       storedConnection(call, info, args, {
