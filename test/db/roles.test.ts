@@ -168,7 +168,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   ]);
   expect(await withheld("tain_web", "update")).toEqual([
     ...following,
-    ...followed.toSpliced(2, 0, "listeners"),
+    ...followed.toSpliced(3, 0, "listeners"),
     "target_deliveries",
     "token_owners",
     "upkeep",
