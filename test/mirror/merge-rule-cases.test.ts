@@ -90,8 +90,22 @@ test("of two reads that contradict each other within the lag of replicas the lat
 test("reads that no lag can explain do not contradict each other, and neither do figures that upstream works out when it is asked", () => {
   const at = (fields: Fields, seenAt: number) => issue(fields, { read: true, seenAt: START + seenAt });
   expect(fold(run([at({ title: "one" }, 0)]), at({ title: "two" }, REPLICA_LAG_MS + 1)).outcome).toBe("merged");
-  expect(fold(run([at({ mergeable: null }, 0)]), at({ mergeable: true }, 1_000)).outcome).toBe("merged");
+  const head = { sha: "one" };
+  expect(fold(run([at({ head, mergeable: null }, 0)]), at({ head, mergeable: true }, 1_000)).outcome).toBe("merged");
   expect(fold(run([at({ title: "one" }, 0)]), at({ title: "one" }, 1_000)).outcome).toBe("known");
+});
+
+test("a lagging replica does not tell the mergeability of what a push of the same second has replaced", () => {
+  const at = (fields: Fields, seenAt: number) => issue(fields, { read: true, seenAt: START + seenAt });
+  const unknown = { mergeable: null, mergeable_state: "unknown", merge_commit_sha: null };
+  const before = { mergeable: true, mergeable_state: "clean", merge_commit_sha: "old" };
+  const pushed = run([at({ head: { sha: "new" }, ...unknown }, 0)]);
+  // By REST with the head, and by GraphQL without one.
+  expect(next(pushed, at({ head: { sha: "old" }, ...before }, 1_000))?.fields).toMatchObject(unknown);
+  expect(next(pushed, { ...at(before, 1_000), extent: "partial", head: "old" })?.fields).toMatchObject(unknown);
+  const known = { ...before, merge_commit_sha: "new" };
+  expect(next(pushed, { ...at(known, 1_000), extent: "partial", head: "new" })?.fields).toMatchObject(known);
+  expect(next(pushed, { ...at(before, REPLICA_LAG_MS + 1), extent: "partial" })?.fields).toMatchObject(before);
 });
 
 test("a key that was not sent is kept, and one that was sent as null is not", () => {

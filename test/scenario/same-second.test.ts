@@ -96,6 +96,8 @@ test("a lock that was lost in the second of a comment that was told is found by 
   const { world: upstream } = world.simulator;
   const issue = repository.rows.byNumber.find((one) => one && !isPull(one) && !one.locked);
   if (!issue) throw new Error("There is no issue that is not locked");
+  const clock = upstream.clock as SettableClock;
+  clock.advance(1_000 - (clock.now() % 1_000));
   createComment(upstream, repository.ownerId, issue, "In the same second");
   const toldAt = issue.updatedAt;
   world.simulator.setFaults({ lacksEvents: ["issues"] });

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Fields, isObject, type Json } from "../../json.ts";
+import { type Fields, isObject, type Json, objectOf } from "../../json.ts";
 import { reference } from "../../kinds/contract/placeholders.ts";
 
 /**
@@ -40,6 +40,8 @@ export interface Observation {
   isLate?: boolean;
   /** The values before the change of which an event tells, by their keys. */
   before?: Fields;
+  /** Of a part of a pull request that does not show its commits: the head at which upstream showed it. */
+  head?: string;
   /** Its `updated_at` lies ahead, and so does not say when it was true. A push may have come at any time since. */
   isAhead?: boolean;
 }
@@ -278,7 +280,9 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const isNext =
       !isSame && seen.before !== undefined && key in seen.before && sameValue(stored.fields[key], seen.before[key]);
     const isShown = access ? access === "closes" : VOLATILE.has(key) ? !seen.isLate : isNext || isFresh(seen.stamp);
-    const wins = !isKept && (verdict === "newer" || (verdict === "conflict" && !isSame && isLater && isShown));
+    const isOfBefore = MERGEABILITY.has(key) && isUnknown(stored.fields[key]) && mayBeOfBefore(stored, seen, known);
+    const wins =
+      !isKept && !isOfBefore && (verdict === "newer" || (verdict === "conflict" && !isSame && isLater && isShown));
     const isInDoubt =
       verdict === "conflict" || (key in stored.fields && mayLagBehind(seen, known) && !MERGEABILITY.has(key));
     if (isInDoubt && !isSame && !VOLATILE.has(key) && !VIEWERS.has(key)) conflicting.push(key);
@@ -386,6 +390,19 @@ function identityOrder(
 function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
   const isClose = Math.abs(stamp.seenAt - known.seenAt) <= REPLICA_LAG_MS;
   return stamp.read && !isOurs && known.read && stamp.updatedAt === known.updatedAt && isClose;
+}
+
+function isUnknown(value: Json | undefined): boolean {
+  return value === null || value === "unknown";
+}
+
+/**
+ * Whether a lagging replica may have shown the mergeability of the commits before a push in the same second. Upstream forgets
+ * it with each push, so what was unknown a moment ago is known again only for the same commits.
+ */
+function mayBeOfBefore(stored: Stored, seen: Observation, known: Stamp): boolean {
+  const head = seen.head ?? objectOf(seen.fields.head).sha;
+  return mayLagBehind(seen, known) && head !== undefined && head !== objectOf(stored.fields.head).sha;
 }
 
 /** Ordered from the fewest people who may see a repository to the most. */

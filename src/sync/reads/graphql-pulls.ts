@@ -53,6 +53,7 @@ export type Review = Read<typeof readReview>;
 const MERGEABILITY_READERS = {
   number: whole,
   updatedAt: text,
+  headRefOid: text,
   mergeable: text,
   mergeStateStatus: text,
   canBeRebased: truth,

@@ -17,7 +17,7 @@ export const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId } ... on Organization { id databaseId }";
 /** No webhook tells of another `maintainerCanModify`: `edited` is about title, body and base branch. */
 export const MERGEABILITY_FIELDS =
-  "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid } maintainerCanModify";
+  "number updatedAt state headRefOid mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid } maintainerCanModify";
 /**
  * Upstream counts one request for the reviews of each pull request, and perhaps one for its commit count. GitHub docs
  * do not say what a connection without bounds costs.
@@ -53,7 +53,7 @@ export function observeMergeability(
   seenAt: Date,
 ): Observed {
   const at = sightingOf(ctx, repository, seenAt);
-  return joinObserved(pulls.map((pull) => observeDetail(mergeabilityView(pull), pull.updatedAt, at)));
+  return joinObserved(pulls.map((pull) => observeDetail(mergeabilityView(pull), pull, at)));
 }
 
 function observePull(
@@ -81,7 +81,7 @@ function observePull(
       deletions: pull.deletions,
       changed_files: pull.changedFiles,
     },
-    pull.updatedAt,
+    pull,
     at,
   );
   const reviews = pull.reviews.nodes
@@ -133,7 +133,11 @@ export function mergeabilityView({
  * The keys of `detail`, as a partial observation of the pull request. It goes through the reading of whole pull
  * requests, so that there is only one.
  */
-function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof sightingOf>): Observed {
+function observeDetail(
+  detail: Fields,
+  { updatedAt, headRefOid: head }: Pick<Mergeability, "updatedAt" | "headRefOid">,
+  at: ReturnType<typeof sightingOf>,
+): Observed {
   const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
   const { seen, shapes } = observe("pull_request", whole, at);
   const parts = seen
@@ -141,7 +145,7 @@ function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof 
     .map((one): Seen => {
       if (one.kind !== "pull_request") return one;
       const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
-      return { ...one, fields, extent: "partial" };
+      return { ...one, fields, extent: "partial", head };
     });
   return { seen: parts, shapes };
 }
