@@ -107,8 +107,10 @@ export function mixedTable(line: MixedLine): string {
           .map(([kind, spread]) => `${kind} ${times(spread)}`)
           .join("; "),
       ],
-      // What stayed empty says nothing.
-      ...Object.entries(waiting).flatMap(([name, one]) => (one.most === 0 ? [] : [[name, course(one)]])),
+      // What stayed empty says nothing, and a queue no more than what waits in Postgres.
+      ...Object.entries(waiting).flatMap(([name, one]) =>
+        one.most === 0 || name.startsWith("queue ") ? [] : [[name, course(one)]],
+      ),
       ...Object.entries(residentMiB).map(([name, one]) => [`MiB of ${name}`, course(one)]),
       ["problems", line.problems.length === 0 ? "none" : line.problems.join("; ").replaceAll("|", "\\|")],
     ],
