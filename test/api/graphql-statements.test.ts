@@ -1,5 +1,6 @@
 /** How many statements one document makes, and how many of them at a time. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { countStatements } from "../support/statements.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -24,6 +25,23 @@ test("half of the connections are there for others, whatever one document asks f
   const lists = /pull_requests/;
   expect(statements.texts().filter((text) => lists.test(text)).length).toBeGreaterThan(10);
   expect(statements.connections(lists)).toBeLessThanOrEqual(3);
+});
+
+test("whatever a mutation names is looked for together, before it is paid for", async () => {
+  const { body } = await world.query(`{ ${at} { issues(first: 20) { nodes { id } } } }`);
+  const ids: string[] = body.data.repository.issues.nodes.map(({ id }: { id: string }) => id);
+  expect(ids).toHaveLength(20);
+  const asked = async (labelIds: string[]) => {
+    using statements = countStatements();
+    const document =
+      "mutation ($input: AddLabelsToLabelableInput!) { addLabelsToLabelable(input: $input) { clientMutationId } }";
+    await world.query(document, { input: { labelableId: ids[0], labelIds } }, { token: UPSTREAM_TOKEN });
+    return statements.texts().filter((text) => /issues/.test(text)).length;
+  };
+  const alone = await asked(ids.slice(0, 1));
+  expect(alone).toBeGreaterThan(0);
+  // There may be pull requests among them, which are of another table.
+  expect(await asked(ids)).toBeLessThanOrEqual(alone + 1);
 });
 
 test("names that no repository has are looked for together", async () => {

@@ -11,7 +11,7 @@ import { writeForwarder } from "../../forward/forwarded-writes.ts";
 import { arrivingAnswer, type CallersRequest, opened } from "../../forward/forwarding.ts";
 import { decodeId } from "../call/node-id.ts";
 import { textsGiven } from "./given.ts";
-import { mutationNames, touchedBy } from "./touched.ts";
+import { distinct, findPlaces, MOST_IDS, mutationNames, touchedBy } from "./touched.ts";
 import type { WholeDocument } from "./unknown.ts";
 
 /** Sends the body once, as it came. @throws ApiFault 502 or 504 when no answer begins */
@@ -61,25 +61,27 @@ function outageFault(error: UpstreamUnavailableError, now: Date, isMutation: boo
 /** The names of inputs that hold ids of what a mutation changes or uses. A fork is asked about by itself. */
 const ID = /^(?!clientMutationId$|headRepositoryId$)(id|\w+Ids?)$/;
 
-/** Whether the mirror knows everything that a mutation of ours names. @throws what Postgres refuses */
+/**
+ * Whether the mirror knows everything that a mutation of ours names. It asks about all together, since nothing is paid for
+ * yet. What names too much to be asked about counts as unknown.
+ * @throws what Postgres refuses
+ */
 export async function knowsAllNamed(
   ctx: ApiContext,
   caller: User,
   { operation, variables }: WholeDocument,
 ): Promise<boolean> {
-  const access = accessOf(caller);
-  for (const { name, text } of inputsOf({ operation, variables })) {
-    if (!ID.test(name)) continue;
-    const decoded = decodeId(text);
-    if (!decoded) return false;
-    const { type, id } = decoded;
-    const isAccount = type === "User" || type === "Organization" || type === "Bot";
-    const found = isAccount
-      ? await findUsersById(ctx.db, [id])
-      : await touchedBy(ctx, { access, ids: [text], names: [], answer: null });
-    if (found.length === 0) return false;
-  }
-  return true;
+  const texts = inputsOf({ operation, variables }).flatMap(({ name, text }) => (ID.test(name) ? [text] : []));
+  const named = distinct(texts.flatMap((text) => decodeId(text) ?? []));
+  if (named.length > MOST_IDS || texts.some((text) => !decodeId(text))) return false;
+  const accounts = named.filter(({ type }) => type === "User" || type === "Organization" || type === "Bot");
+  const users = accounts.length === 0 ? [] : await findUsersById(ctx.db, [...new Set(accounts.map(({ id }) => id))]);
+  const places = await findPlaces(ctx, named, accessOf(caller));
+  return named.every((one) =>
+    accounts.includes(one)
+      ? users.some(({ key }) => key === String(one.id))
+      : places.some(({ resource }) => resource?.type === one.type && resource.id === one.id),
+  );
 }
 
 function inputsOf({

@@ -12,7 +12,7 @@ import { commentThing, issueThings, refsOfPulls, repositoryThing } from "../../f
 import { type DecodedId, decodeId } from "../call/node-id.ts";
 
 /** How many ids are looked up at most. */
-const MOST_IDS = 50;
+export const MOST_IDS = 50;
 const FULL_PAGE = "per_page=100";
 
 /** These mutations change only the thread that they name. No other resource shows that change. */
@@ -90,7 +90,11 @@ export async function touchedBy(ctx: ApiContext, { access, ids, names, answer }:
 }
 
 /** The places that the mirror knows, with one question per type. */
-async function findPlaces(ctx: ApiContext, resources: readonly DecodedId[], access: AccessScope): Promise<Place[]> {
+export async function findPlaces(
+  ctx: ApiContext,
+  resources: readonly DecodedId[],
+  access: AccessScope,
+): Promise<Place[]> {
   const found = [...Map.groupBy(resources, ({ type }) => type)].map(async ([type, some]) => {
     const ids = some.map(({ id }) => id);
     const places = await placesOfType(ctx, type, ids, access);
@@ -229,7 +233,7 @@ function issueNumberOf({ number, url, permalink, resourcePath }: Fields): number
   return null;
 }
 
-function distinct<One extends DecodedId>(all: readonly One[]): One[] {
+export function distinct<One extends DecodedId>(all: readonly One[]): One[] {
   return [...new Map(all.map((one) => [nodeName(one), one])).values()];
 }
 
