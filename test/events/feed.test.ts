@@ -252,6 +252,21 @@ test.each([
   expect(await answer.json()).toMatchObject({ message: expect.stringMatching(message) });
 });
 
+test("a program has to say its name, and is told its quota also where it is refused", async () => {
+  const nameless = await follow({ headers: { "user-agent": "" } });
+  expect(nameless.answer.status).toBe(403);
+  expect(await nameless.answer.text()).toContain("User-Agent");
+  const misspelt = await follow({ query: "?repo=a/b" });
+  expect(misspelt.answer.headers.get("x-ratelimit-resource")).toBe("core");
+  const poor = await createApiToken(world.ctx, { userId, canWrite: false, hourlyLimit: 1 });
+  await using first = await follow({ token: poor });
+  expect(first.answer.status).toBe(200);
+  const spent = await follow({ token: poor });
+  expect(spent.answer.status).toBe(403);
+  expect(spent.answer.headers.get("x-ratelimit-remaining")).toBe("0");
+  expect(Number(spent.answer.headers.get("retry-after"))).toBeGreaterThan(0);
+});
+
 test("it is one of a few streams that a caller may have, lasts for so long, and takes its reader's quota", async () => {
   const url = await world.openSibling({ STREAMS_PER_CALLER: "1", STREAM_LIFETIME: "400ms" });
   const poor = await createApiToken(world.ctx, { userId, canWrite: false, hourlyLimit: 3 });

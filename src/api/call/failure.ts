@@ -40,10 +40,10 @@ export function failureStatus(error: unknown): number {
 }
 
 /** A fault as the service words it. */
-export function faultReply(requestId: string, fault: ApiFault): Reply {
+export function faultReply(requestId: string, fault: ApiFault, headers: Record<string, string> = {}): Reply {
   return dialectReply(requestId, {
     status: fault.status,
-    headers: { "Content-Type": JSON_TYPE, ...fault.headers },
+    headers: { "Content-Type": JSON_TYPE, ...headers, ...fault.headers },
     body: faultBody(fault, REST_DOCS),
   });
 }

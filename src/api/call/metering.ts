@@ -207,6 +207,6 @@ function servedAs({ route, payer, price, source }: RequestFigures, status: numbe
   return { caller: payer, bucket, source, spared: isSpared ? price : 0 };
 }
 
-export function callerKind(caller: Caller): RequestFigures["caller"] {
+function callerKind(caller: Caller): RequestFigures["caller"] {
   return caller.kind === "anonymous" ? "anonymous" : caller.by.of;
 }

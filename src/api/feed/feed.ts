@@ -4,14 +4,12 @@ import type { LogEnd } from "../../events/log-end.ts";
 import { keptAfter } from "../../events/log-reads.ts";
 import { JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
-import type { ApiContext } from "../call/call.ts";
 import { faultReply } from "../call/failure.ts";
-import { type ApiMeter, callerKind, type RequestFigures } from "../call/metering.ts";
-import type { Callers } from "../callers/caller.ts";
+import { type ApiRequest, answerRequest, type PipelineParts } from "../call/pipeline.ts";
 import { accessOf, type User } from "../callers/permissions.ts";
-import { type CallerQuota, quotaHeaders } from "../callers/quota.ts";
+import { quotaHeaders } from "../callers/quota.ts";
 import { ApiFault, notFound, REST_DOCS } from "../dialect/fault.ts";
-import { apiAddress, commonHeaders, type RequestIds } from "../dialect/protocol.ts";
+import { apiAddress, commonHeaders, dialectReply } from "../dialect/protocol.ts";
 import type { Announcements } from "../streams/announcements.ts";
 import { Bell } from "../streams/bell.ts";
 import { lasting } from "../streams/lasting.ts";
@@ -23,16 +21,11 @@ import { FeedStream } from "./stream.ts";
 
 const END_UNKNOWN = "Where the log of events ends cannot be said: a transaction that writes it does not end.";
 
-interface FeedSetup {
-  ctx: ApiContext;
-  meter: ApiMeter;
-  callers: Callers;
-  quota: CallerQuota;
+interface FeedSetup extends PipelineParts {
   announcements: Announcements;
   /** The end of the log. */
   end: LogEnd;
   places: StreamPlaces;
-  requestIds: RequestIds;
   /** How long a reader may leave written events unread. */
   unreadMs: number;
 }
@@ -56,38 +49,31 @@ export class Feed {
   }
 
   async handle(exchange: Exchange): Promise<Reply> {
-    const { meter, requestIds } = this.#parts;
-    const requestId = requestIds.next();
-    const metered = meter.begin("/-/events", exchange.method, exchange.headers["user-agent"]);
-    return await meter.around(exchange, metered, async () => {
-      try {
-        return await this.#answer(exchange, requestId, metered);
-      } catch (error) {
-        if (!(error instanceof ApiFault)) throw error;
-        return error instanceof PrunedFault ? prunedReply(requestId, error) : faultReply(requestId, error);
-      }
+    return await answerRequest(this.#parts, exchange, {
+      route: "/-/events",
+      bucket: "core",
+      answer: (request) => this.#answer(request),
+      refuse: refused,
     });
   }
 
-  async #answer(exchange: Exchange, requestId: string, metered: RequestFigures): Promise<Reply> {
-    const { quota, places } = this.#parts;
-    const caller = await this.#identify(exchange);
-    metered.caller = callerKind(caller);
-    const { figures, isSpent } = await quota.spend(caller, "core", 1);
-    if (isSpent) {
-      const message = `API rate limit exceeded for user ID ${caller.userId}.`;
-      throw new ApiFault(403, message, { headers: quotaHeaders(figures, "core") });
-    }
+  async #answer(request: ApiRequest): Promise<Reply> {
+    const { places } = this.#parts;
+    const { exchange, id, bucket } = request;
+    // The service has no such feed, so nothing is spared.
+    request.metered.price = 0;
+    const caller = await userOf(request);
+    await request.pay(caller);
     const question = readQuestion(exchange.headers, new URLSearchParams(exchange.search));
     const repositoryIds = await this.#repositoryIds(question, caller);
     using place = places.take(caller);
     if (!place) throw new ApiFault(429, places.refusal, { headers: { "Retry-After": "60" } });
     const reader = place.move();
     try {
-      const stream = await this.#open(exchange, { caller, question, repositoryIds }, { requestId, reader });
+      const stream = await this.#open(request, { caller, question, repositoryIds }, reader);
       const headers = {
-        ...commonHeaders(requestId),
-        ...quotaHeaders(figures, "core"),
+        ...commonHeaders(id),
+        ...quotaHeaders(request.figures, bucket),
         "Content-Type": CONTENT_TYPES[question.form],
         "Cache-Control": "no-cache",
         "X-Accel-Buffering": "no",
@@ -103,18 +89,19 @@ export class Feed {
 
   /** @param reader what is held for the reader until the stream ends */
   async #open(
-    exchange: Exchange,
+    request: ApiRequest,
     { caller, question: { form, since, events, actions }, repositoryIds }: AskedFeed,
-    { requestId, reader }: { requestId: string; reader: DisposableStack },
+    reader: DisposableStack,
   ): Promise<NonNullable<Reply["stream"]>> {
     const { ctx, quota, unreadMs } = this.#parts;
+    const { exchange, id: requestId } = request;
     // The stream listens before it reads the log's end, so it hears of whatever is committed after that.
     const { bell, isEnded } = await this.#join(exchange, reader);
     const begin = await this.#begin(since);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: false });
     const reading = {
       ...{ form, filter: { repositoryIds, events, actions }, api, caller },
-      identify: () => this.#identify(exchange),
+      identify: () => userOf(request),
       woken: () => bell.rung(),
       isEnded,
     };
@@ -208,13 +195,11 @@ export class Feed {
       return one.id;
     });
   }
+}
 
-  /** The caller. @throws ApiFault 401 */
-  async #identify({ headers: { authorization }, address }: Exchange): Promise<User> {
-    const caller = await this.#parts.callers.identify({ authorization, address });
-    if (caller.kind !== "user") throw new ApiFault(401, "Requires authentication");
-    return caller;
-  }
+/** @throws ApiFault 401 for a reader without a token */
+function userOf(request: ApiRequest): Promise<User> {
+  return request.user(() => new ApiFault(401, "Requires authentication"));
 }
 
 /** The reader was away for longer than events are kept. */
@@ -228,9 +213,11 @@ class PrunedFault extends ApiFault {
   }
 }
 
-/** The reply to a reader who was away for too long. Programs can read it too. */
-function prunedReply(requestId: string, { status, message, kept }: PrunedFault): Reply {
-  const headers = { ...commonHeaders(requestId), "Content-Type": JSON_TYPE };
+/** The reply to a reader who is refused. Programs, too, can read from where one who was away for too long goes on. */
+function refused({ id, figures, bucket }: ApiRequest, fault: ApiFault): Reply {
+  const quota = quotaHeaders(figures, bucket);
+  if (!(fault instanceof PrunedFault)) return faultReply(id, fault, quota);
+  const { status, message, kept } = fault;
   const body = { message, since: String(kept), documentation_url: REST_DOCS, status: String(status) };
-  return { status, headers, body: JSON.stringify(body) };
+  return dialectReply(id, { status, headers: { "Content-Type": JSON_TYPE, ...quota }, body: JSON.stringify(body) });
 }

@@ -14,13 +14,11 @@ import type { Pace } from "../../work/pace.ts";
 import type { Again, LearntBefore } from "../call/again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call/call.ts";
 import { encoded } from "../call/kept-bodies.ts";
-import type { ApiMeter, RequestFigures } from "../call/metering.ts";
 import type { Match, Operation } from "../call/operation.ts";
-import type { Callers } from "../callers/caller.ts";
-import { acceptedPermissions, accessOf, type Caller, mayForwardAs, type User } from "../callers/permissions.ts";
-import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
+import { type ApiRequest, answerRequest, type PipelineParts } from "../call/pipeline.ts";
+import { acceptedPermissions, accessOf, mayForwardAs, type User } from "../callers/permissions.ts";
+import { type CallerQuota, quotaHeaders } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
-import { PREFLIGHT } from "../dialect/cors.ts";
 import { isLaidOut, laidOut } from "../dialect/elements.ts";
 import { ApiFault, faultBody, quotaSpent, REST_DOCS } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
@@ -28,20 +26,17 @@ import { doubtHeaders } from "../dialect/preferences.ts";
 import {
   API_VERSIONS,
   type ApiVersion,
-  agentMissing,
   apiAddress,
   apiVersion,
   asksFresh,
   bodyText,
   commonHeaders,
   dialectReply,
-  hasAgent,
   knownQuery,
   type MediaType,
   mediaType,
   mediaTypeHeader,
   pathInApi,
-  type RequestIds,
   readAccept,
   serverHeaders,
 } from "../dialect/protocol.ts";
@@ -51,41 +46,29 @@ import { answerTo, cacheHeaders, isOurJson } from "./run.ts";
 
 const NO_PARAMETERS: ReadonlySet<string> = new Set();
 
-export interface RestParts {
-  ctx: ApiContext;
-  meter: ApiMeter;
+export interface RestParts extends PipelineParts {
   /** The form of each operation's path. */
   forms: ReadonlyMap<Operation, string>;
-  callers: Callers;
-  quota: CallerQuota;
   pages: Kept<RenderedPage>;
   again: Pick<Again, "remember">;
-  requestIds: RequestIds;
   /** The names of the query parameters that each operation knows. */
   parameters: ReadonlyMap<Operation, ReadonlySet<string>>;
 }
 
-/** What is known of a request so far. A fault is answered with as much of it as there is. */
-interface RestProgress {
-  requestId: string;
-  metered: RequestFigures;
+/** How a request was understood so far. A fault is answered in the same way. */
+interface RestReading {
   version: ApiVersion;
   media: MediaType;
-  /** The headers that say which server this is, and what the caller's token may do. */
-  identity: Record<string, string>;
-  bucket: Bucket;
-  figures: QuotaFigures | null;
   docs: string;
 }
 
 /** An operation's answer, and its caller. */
 interface AnsweredCall {
-  exchange: Exchange;
+  request: ApiRequest;
   /** The name by which the request may be remembered. Null: it must not be remembered. */
   signature: string | null;
   call: Call;
   answer: Answer;
-  progress: RestProgress;
 }
 
 /**
@@ -111,59 +94,41 @@ export class Rest {
    * @param before what was learnt of the request before it came here
    */
   async handle(exchange: Exchange, matched: (() => Match) | null, before: LearntBefore): Promise<Reply> {
-    const { meter, forms } = this.#parts;
-    const { method, headers } = exchange;
     const match = served(exchange, matched);
-    const route = match ? forms.get(match.route) : serviceRoute(method, pathInApi(exchange).path);
-    const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
-    return await meter.around(exchange, metered, () => this.#answer(exchange, match, metered, before));
+    const route = match ? this.#parts.forms.get(match.route) : serviceRoute(exchange.method, pathInApi(exchange).path);
+    const reading: RestReading = {
+      version: API_VERSIONS[1],
+      media: { form: null, patch: null, hasMatches: false },
+      docs: REST_DOCS,
+    };
+    return await answerRequest(this.#parts, exchange, {
+      route: route ?? "other",
+      bucket: match?.route.bucket ?? "core",
+      answer: (request) => this.#answer(request, match, { reading, before }),
+      refuse: (request, fault) => refused(request, fault, { reading, pace: this.#parts.ctx.mirror.pace }),
+    });
   }
 
   async #answer(
-    exchange: Exchange,
+    request: ApiRequest,
     match: Match | null,
-    metered: RequestFigures,
-    { learnt, signature }: LearntBefore,
+    { reading, before: { learnt, signature } }: { reading: RestReading; before: LearntBefore },
   ): Promise<Reply> {
-    const requestId = this.#parts.requestIds.next();
-    if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
-    if (!hasAgent(exchange.headers)) return agentMissing(requestId);
-    const progress: RestProgress = {
-      requestId,
-      metered,
-      identity: serverHeaders(this.#parts.ctx.config, pathInApi(exchange).isEnterprise),
-      version: API_VERSIONS[1],
-      media: { form: null, patch: null, hasMatches: false },
-      bucket: match?.route.bucket ?? "core",
-      figures: null,
-      docs: REST_DOCS,
-    };
-    using bodies = new DisposableStack();
-    try {
-      const answer = await this.#asApp(exchange, bodies, requestId);
-      if (answer) {
-        metered.source = "forwarded";
-        return forwardedReply(requestId, { ...answer, headers: { ...progress.identity, ...answer.headers } });
-      }
-      const { call, operation, asked } = await this.#open(exchange, match, { progress, bodies, learnt });
-      const made = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, { match: operation, asked });
-      metered.source = sourceOf(made);
-      return await replyTo(this.#parts, { exchange, signature, call, answer: made, progress });
-    } catch (error) {
-      // Nobody reads this reply: what was read for the caller was given up.
-      if (isRead(exchange.method) && exchange.gone.aborted)
-        return await this.#refused(exchange, new ApiFault(499, "Client Closed Request", { cause: error }), progress);
-      if (!(error instanceof ApiFault)) throw error;
-      return await this.#refused(exchange, error, progress);
+    const { ctx } = this.#parts;
+    Object.assign(request.replyHeaders, serverHeaders(ctx.config, pathInApi(request.exchange).isEnterprise));
+    const forwarded = await this.#asApp(request);
+    if (forwarded) {
+      request.metered.source = "forwarded";
+      return forwardedReply(request.id, { ...forwarded, headers: { ...request.replyHeaders, ...forwarded.headers } });
     }
-  }
-
-  #refused({ headers }: Exchange, fault: ApiFault, progress: RestProgress): Promise<Reply> {
-    return refused(fault, progress, { agent: headers["user-agent"], pace: this.#parts.ctx.mirror.pace });
+    const { call, operation, asked } = await this.#open(request, match, { reading, learnt });
+    const answer = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, { match: operation, asked });
+    request.metered.source = sourceOf(answer);
+    return await replyTo(this.#parts, { request, signature, call, answer });
   }
 
   /** Forwards what an App asks about itself, once that is paid for. Null: this is no such question. */
-  async #asApp(exchange: Exchange, bodies: DisposableStack, requestId: string): Promise<Answer | null> {
+  async #asApp({ exchange, id: requestId, bodies }: ApiRequest): Promise<Answer | null> {
     const { ctx, callers, quota } = this.#parts;
     const { method, headers, address, search } = exchange;
     const { path, isEnterprise } = pathInApi(exchange);
@@ -185,43 +150,37 @@ export class Rest {
    * @throws ApiFault
    */
   async #open(
-    exchange: Exchange,
+    request: ApiRequest,
     match: Match | null,
-    {
-      progress,
-      bodies,
-      learnt,
-    }: { progress: RestProgress; bodies: DisposableStack; learnt: RepositoryVersions | undefined },
+    { reading, learnt }: { reading: RestReading; learnt: RepositoryVersions | undefined },
   ): Promise<{ call: Call; operation: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
+    const { exchange, metered } = request;
     const { method, headers } = exchange;
-    const { authorization } = headers;
-    const caller = await this.#parts.callers.identify({ authorization, address: exchange.address });
-    const version = apiVersion(headers["x-github-api-version"]);
-    progress.version = version;
-    this.#parts.meter.identified(progress.metered, caller);
-    if (caller.kind === "user") Object.assign(progress.identity, acceptedHeaders(caller, match?.route ?? null));
+    const caller = await request.caller();
+    reading.version = apiVersion(headers["x-github-api-version"]);
+    if (caller.kind === "user") Object.assign(request.replyHeaders, acceptedHeaders(caller, match?.route ?? null));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: REST_DOCS });
-    if (match) progress.docs = match.route.docs;
-    await this.#pay(caller, match, progress);
-    if (headers.prefer !== undefined)
-      Object.assign(progress.identity, await doubtHeaders(ctx, accessOf(caller), headers));
+    if (match) reading.docs = match.route.docs;
+    if (match?.route.isFree) request.figures = await quota.figures(caller, "core");
+    else await request.pay(caller);
+    Object.assign(request.replyHeaders, await doubtHeaders(ctx, accessOf(caller), headers));
     const accepted = readAccept(headers.accept);
     const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
     const operation = isForwarded ? null : match;
     // Only upstream has to understand a request that is forwarded.
-    if (operation || !ctx.config.forwarding) progress.media = mediaType(accepted, headers.accept);
+    if (operation || !ctx.config.forwarding) reading.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     // Labels alone have names that may look like another path. Any other such path names nothing here.
     if (match?.params.name === undefined && !isSafePath(path)) throw new ApiFault(404, "Not Found");
     const sender = caller.kind === "user" ? `user ${caller.userId}` : exchange.address;
-    const body = await bodyText(exchange, { until: bodies, sender });
+    const body = await bodyText(exchange, { until: request.bodies, sender });
     const asked = new URLSearchParams(exchange.search);
     const isFresh = asksFresh(asked, headers);
     // This parameter is ours, so it is neither forwarded nor repeated in `Link`.
     asked.delete("fresh");
-    if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
+    if (isFresh || match?.route.isFree || match?.route.isOurs) metered.price = 0;
     const query = operation ? knownQuery(asked, this.#parts.parameters.get(operation.route) ?? NO_PARAMETERS) : asked;
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
@@ -230,9 +189,9 @@ export class Rest {
       quota,
       caller,
       access: accessOf(caller),
-      version,
-      requestId: progress.requestId,
-      media: progress.media,
+      version: reading.version,
+      requestId: request.id,
+      media: reading.media,
       met: new Set(),
       embedded: { changedAt: 0 },
       publicRights: new Map(),
@@ -250,18 +209,6 @@ export class Rest {
       gone: exchange.gone,
     };
     return { call, operation, asked };
-  }
-
-  async #pay(caller: Caller, match: Match | null, progress: RestProgress): Promise<void> {
-    const { ctx, quota } = this.#parts;
-    if (match?.route.isFree) {
-      progress.figures = await quota.figures(caller, "core");
-      return;
-    }
-    const { figures, isSpent } = await quota.spend(caller, progress.bucket, 1);
-    progress.figures = figures;
-    const { requestId } = progress;
-    if (isSpent) throw quotaSpent(caller, { requestId, now: ctx.clock.now(), reset: figures?.reset });
   }
 }
 
@@ -309,16 +256,17 @@ function acceptedScopes({ docs, run, method }: Operation): string {
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 async function replyTo(
   { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Pick<Again, "remember"> },
-  { exchange, signature, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
+  { request, signature, call, answer }: AnsweredCall,
 ): Promise<Reply> {
-  const { caller, headers: request } = call;
+  const { exchange, id: requestId, bucket, figures, replyHeaders, metered } = request;
+  const { caller, headers: sent } = call;
   const { pace } = ctx.mirror;
   const { status, page } = answer;
   const agent = exchange.headers["user-agent"];
   const lasting: Record<string, string> = {
-    ...identity,
+    ...replyHeaders,
     ...versionHeaders(call.version, call.media),
-    ...(await cacheHeaders(answer, caller, { request, agent, pace, now: ctx.clock.now() })),
+    ...(await cacheHeaders(answer, caller, { request: sent, agent, pace, now: ctx.clock.now() })),
     ...answer.headers,
     ...(answer.link ? { Link: answer.link } : {}),
   };
@@ -346,7 +294,7 @@ async function replyTo(
   }
   // GitHub docs: a 304 is free to those who are authorised.
   const refunded = () => (caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures);
-  if (isRead(call.method) && status === 200 && isUnchanged(headers, request)) {
+  if (isRead(call.method) && status === 200 && isUnchanged(headers, sent)) {
     const all = { ...headers, ...quotaHeaders(refunded(), bucket) };
     return dialectReply(requestId, { status: 304, headers: all, body: null });
   }
@@ -365,19 +313,19 @@ async function replyTo(
 
 /** The reply to a request that is refused, with all that is known of the request. */
 async function refused(
+  { exchange, id, replyHeaders, figures, bucket }: ApiRequest,
   fault: ApiFault,
-  progress: RestProgress,
-  { agent, pace }: { agent: string | undefined; pace: Pace },
+  { reading, pace }: { reading: RestReading; pace: Pace },
 ): Promise<Reply> {
   const headers = {
     "Content-Type": JSON_TYPE,
-    ...progress.identity,
-    ...versionHeaders(progress.version, progress.media),
-    ...quotaHeaders(progress.figures, progress.bucket),
+    ...replyHeaders,
+    ...versionHeaders(reading.version, reading.media),
+    ...quotaHeaders(figures, bucket),
     ...fault.headers,
   };
-  const body = await laidOut(faultBody(fault, progress.docs), agent, pace);
-  return dialectReply(progress.requestId, { status: fault.status, headers, body });
+  const body = await laidOut(faultBody(fault, reading.docs), exchange.headers["user-agent"], pace);
+  return dialectReply(id, { status: fault.status, headers, body });
 }
 
 /** How a page's bytes travel to this caller: in an encoding that is kept with them, or as they are. */
