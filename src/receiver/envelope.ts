@@ -144,7 +144,6 @@ function holderIn(headers: IncomingHttpHeaders): HookHolder | null {
   return type && /^[0-9]{1,15}$/.test(text) ? { type, id: Number(text) } : null;
 }
 
-/**
 /** Upstream sends these to Apps alone. */
 const OF_APPS = /^(installation|github_app_authorization|marketplace_purchase)/;
 /** Upstream sends these to the hooks of organisations and Apps, and to no repository's. */

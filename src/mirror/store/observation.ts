@@ -241,7 +241,7 @@ export function requireRepository(value: Json | undefined): { id: number; fullNa
 }
 
 /** The largest number of an issue or pull request that Postgres' `integer` holds. */
-const MOST_NUMBER = 2 ** 31 - 1;
+export const MOST_NUMBER = 2 ** 31 - 1;
 
 /** The key of a resource: the number of an issue or pull request, otherwise upstream's id. */
 export function keyIn(kind: Kind, representation: Json | undefined): number {

@@ -7,6 +7,7 @@ import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
   keyIn,
+  MOST_NUMBER,
   type Observed,
   observe,
   type Seen,
@@ -231,9 +232,6 @@ function readFollowed(
     toldPeople: followed.toldPeople?.(payload) ?? null,
   };
 }
-
-/** The largest number of an issue or pull request, by its column. */
-const MOST_NUMBER = 2 ** 31 - 1;
 
 /** One key beyond its column would fail all deliveries of its batch. @throws InvalidRepresentationError */
 function requireKeyInRange({ kind, key }: Pick<Seen, "kind" | "key">): void {

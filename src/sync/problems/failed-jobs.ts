@@ -74,64 +74,30 @@ async function settledAmong(
   key: keyof Queues,
   failed: FailedSubject[],
 ): Promise<FailedSubject[]> {
-  switch (key) {
-    case "inbox":
-      return await among(
-        ctx,
-        failed,
-        sql`exists (select from deliveries d where d.hook_id = f.key and d.guid = f.text)`,
-      );
-    case "deliveries":
-      return await among(
-        ctx,
-        failed,
-        sql`not exists (select from deliveries d where d.id::text = f.text and d.status = 'pending')`,
-      );
-    case "backfill":
-      return await among(
-        ctx,
-        failed,
-        sql`not exists (select from repository_syncs s where s.repository_id = f.owner and s.state = 'backfilling')`,
-      );
-    case "catchUp":
-      return await among(
-        ctx,
-        failed,
-        sql`not exists (select from repository_syncs s where s.repository_id = f.owner and s.state in ('live', 'paused')
-          and (s.caught_up_at is null or s.caught_up_at <= f.failed_at))`,
-      );
-    case "audit":
-      return await among(
-        ctx,
-        failed,
-        sql`not exists (select from audits a where a.repository_id = f.owner
-          and (a.finished_at is null or a.finished_at <= f.failed_at))`,
-      );
-    case "refresh":
-      return await among(
-        ctx,
-        failed,
-        sql`not exists (select from refresh_marks m where m.kind = f.text and m.repository_id = f.owner and m.key = f.key)`,
-      );
-    case "targets":
-      return await among(
-        ctx,
-        failed,
-        sql`not exists (select from target_cursors c where c.target_id = f.owner and c.wanted_id > c.done_id)`,
-      );
-    case "maintenance":
-    case "shards":
-      // The next run that goes well takes them away: `workers/maintenance.ts`.
-      return [];
-    case "commands":
-      return failed.filter(({ failedAt }) => failedAt.getTime() <= Date.now() - COMMAND_TOLD_MS);
-    case "bursts":
-      // They are kept only while they run.
-      return [];
-    default:
-      return key satisfies never;
-  }
+  // BullMQ counts by real time.
+  if (key === "commands") return failed.filter(({ failedAt }) => failedAt.getTime() <= Date.now() - COMMAND_TOLD_MS);
+  const isSettled = IS_SETTLED[key];
+  return isSettled ? await among(ctx, failed, isSettled) : [];
 }
+
+/** Whether the work of the failed job `f` is done, or is no work any more, by queue. Null: no row says so. */
+const IS_SETTLED: Readonly<Record<Exclude<keyof Queues, "commands">, SQL | null>> = {
+  inbox: sql`exists (select from deliveries d where d.hook_id = f.key and d.guid = f.text)`,
+  deliveries: sql`not exists (select from deliveries d where d.id::text = f.text and d.status = 'pending')`,
+  backfill: sql`not exists (select from repository_syncs s where s.repository_id = f.owner and s.state = 'backfilling')`,
+  catchUp: sql`not exists (select from repository_syncs s where s.repository_id = f.owner
+    and s.state in ('live', 'paused') and (s.caught_up_at is null or s.caught_up_at <= f.failed_at))`,
+  audit: sql`not exists (select from audits a where a.repository_id = f.owner
+    and (a.finished_at is null or a.finished_at <= f.failed_at))`,
+  refresh: sql`not exists (select from refresh_marks m
+    where m.kind = f.text and m.repository_id = f.owner and m.key = f.key)`,
+  targets: sql`not exists (select from target_cursors c where c.target_id = f.owner and c.wanted_id > c.done_id)`,
+  // The next run that goes well takes them away: `workers/maintenance.ts`.
+  maintenance: null,
+  shards: null,
+  // They are kept only while they run.
+  bursts: null,
+};
 
 /** Those of which the condition, about the row `f`, holds. */
 async function among(
