@@ -1,6 +1,7 @@
 import { buildSchema, getVariableValues, type OperationDefinitionNode, parse } from "graphql";
 import { expect, test } from "vitest";
-import { Documents, Plans } from "../../src/api/graphql/documents/documents.ts";
+import { Documents } from "../../src/api/graphql/documents/documents.ts";
+import { Plans } from "../../src/api/graphql/run/plans.ts";
 
 const schema = buildSchema(`
   type Query { node: Node }

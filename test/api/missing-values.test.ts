@@ -1,7 +1,7 @@
 import { buildSchema, getOperationAST, getVariableValues, parse } from "graphql";
 import { expect, test } from "vitest";
-import { Plans } from "../../src/api/graphql/documents/documents.ts";
 import { executePlan } from "../../src/api/graphql/run/execution.ts";
+import { Plans } from "../../src/api/graphql/run/plans.ts";
 import { MissingValues } from "../../src/api/graphql/run/result.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { Pace } from "../../src/work/pace.ts";

@@ -23,7 +23,7 @@ import type { ChangeStreams } from "../streams/change-streams.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call/call.ts";
 import { type IssueTexts, openCounts, openIssueTexts } from "./call/kept-lists.ts";
-import { Documents, openValidation, Plans } from "./documents/documents.ts";
+import { Documents, openValidation } from "./documents/documents.ts";
 import { mayLack } from "./documents/mistakes.ts";
 import { parseQuery, parseReduced, type Query } from "./documents/query.ts";
 import { forwardWhole } from "./forward/forward.ts";
@@ -33,6 +33,7 @@ import { type KeptResult, KeptResults } from "./kept-results.ts";
 import { helpBeyond } from "./run/errors.ts";
 import { executePlan } from "./run/execution.ts";
 import type { Plan } from "./run/plan.ts";
+import { Plans } from "./run/plans.ts";
 import {
   bugIn,
   MissingValues,

@@ -23,7 +23,8 @@ import { ApiFault } from "../../dialect/fault.ts";
 import { objectIn } from "../../dialect/sent.ts";
 import { resourceLimit, typedError } from "../run/errors.ts";
 import type { VariableValues } from "../run/plan.ts";
-import { ALL_IS_HELD, type Documents, type Reduced } from "./documents.ts";
+import { ALL_IS_HELD } from "../run/plans.ts";
+import type { Documents, Reduced } from "./documents.ts";
 import { variableErrors } from "./mistakes.ts";
 
 /** How many values the variables may hold: each is coerced, and may be compared with each row of a list. */

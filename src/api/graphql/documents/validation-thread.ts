@@ -2,9 +2,10 @@
 import { readFileSync } from "node:fs";
 import { buildSchema } from "graphql";
 import { serveThread } from "../../../work/thread.ts";
-import { type DocumentDone, type DocumentTask, MOST_NODES, readDocument, readReduced } from "./documents.ts";
+import type { DocumentDone, DocumentTask } from "./documents.ts";
 import { packed } from "./packed.ts";
 import { serviceNames } from "./service-only.ts";
+import { MOST_NODES, readDocument, readReduced } from "./validity.ts";
 
 // Valid, as in `schema.ts`.
 const schema = buildSchema(readFileSync(new URL("../schema.graphql", import.meta.url), "utf8"), { assumeValid: true });

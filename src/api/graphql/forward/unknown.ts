@@ -6,8 +6,9 @@ import {
   type OperationDefinitionNode,
 } from "graphql";
 import type { Config } from "../../../config.ts";
-import { isTooDeep, parsedDocument } from "../documents/documents.ts";
 import { isWithinBounds, type Query, readRequest } from "../documents/query.ts";
+import { isTooDeep } from "../documents/size.ts";
+import { parsedDocument } from "../documents/validity.ts";
 import { helpBeyond, typedError } from "../run/errors.ts";
 
 /** A document that either upstream answers as a whole, or nobody. */

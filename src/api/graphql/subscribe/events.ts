@@ -10,9 +10,9 @@ import {
 import type { Outlet } from "../../../http/reply.ts";
 import { lasting } from "../../streams/lasting.ts";
 import type { GraphqlCall } from "../call/call.ts";
-import type { Plans } from "../documents/documents.ts";
 import type { Query } from "../documents/query.ts";
 import { executePlan } from "../run/execution.ts";
+import type { Plans } from "../run/plans.ts";
 import { type Result, resultOf } from "../run/result.ts";
 
 export const EVENT_STREAM = {

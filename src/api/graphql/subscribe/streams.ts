@@ -6,9 +6,9 @@ import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import type { StreamPlaces } from "../../streams/places.ts";
 import type { GraphqlCall } from "../call/call.ts";
-import type { Plans } from "../documents/documents.ts";
 import type { Query } from "../documents/query.ts";
 import { rateLimited, typedError } from "../run/errors.ts";
+import type { Plans } from "../run/plans.ts";
 import { bugIn, type MissingValues, type Result, resultOf, resultText, wentWrongText } from "../run/result.ts";
 import { eventStream, openEvents } from "./events.ts";
 
