@@ -1,5 +1,6 @@
 import { MIRROR_PARTS, type MirrorPart } from "../config/parts.ts";
-import type { Exchange, Params, Route } from "../http/server.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Params, Route } from "../http/router.ts";
 import type { Right } from "../kinds/contract/rights.ts";
 import type { Answer, Call, RepositoryCall } from "./call/call.ts";
 import type { Match, Operation, RestDoor, ServedOperation } from "./call/operation.ts";

@@ -1,7 +1,8 @@
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
 import { json } from "../http/reply.ts";
-import { HttpServer, type Route, Router } from "../http/server.ts";
+import { type Route, Router } from "../http/router.ts";
+import { HttpServer } from "../http/server.ts";
 import { isOperator } from "./operator.ts";
 
 type MetricsContext = Pick<Context, "config" | "metrics" | "log" | "clock">;

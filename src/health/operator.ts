@@ -1,5 +1,5 @@
 import { isSameSecret } from "../config/same-secret.ts";
-import type { Exchange } from "../http/server.ts";
+import type { Exchange } from "../http/exchange.ts";
 
 /**
  * Whether the caller shows the operator's token. The caller's address is no proof: behind a proxy or tunnel on this

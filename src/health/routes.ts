@@ -2,7 +2,7 @@ import type { ReplicaState } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { levelOf, reasonOf } from "../failure.ts";
 import { json, type Reply } from "../http/reply.ts";
-import type { Handler, Route } from "../http/server.ts";
+import type { Handler, Route } from "../http/router.ts";
 import { VERSION } from "../version.ts";
 import type { Health, HealthWatch } from "./health.ts";
 import { metricsRoute } from "./metrics.ts";

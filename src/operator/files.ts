@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isUnchanged, type Reply } from "../http/reply.ts";
-import type { Route } from "../http/server.ts";
+import type { Route } from "../http/router.ts";
 import { GUARDS, STYLES } from "./pages.ts";
 
 const FILE_TYPES = {

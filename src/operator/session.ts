@@ -3,7 +3,7 @@ import { isSameSecret } from "../config/same-secret.ts";
 import { sealingKey } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
-import type { Exchange } from "../http/server.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { withPatience } from "../operations/redis.ts";
 
 /** A working day, and a little more. */

@@ -7,7 +7,7 @@ import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { REST_OPERATIONS } from "../../src/api/operations.ts";
 import { escapedHtml } from "../../src/http/html.ts";
 import { json } from "../../src/http/reply.ts";
-import { Router } from "../../src/http/server.ts";
+import { Router } from "../../src/http/router.ts";
 import { problemsOf } from "../simulator/openapi.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";

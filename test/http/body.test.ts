@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import type { Exchange } from "../../src/http/server.ts";
-import { HttpServer, Router } from "../../src/http/server.ts";
+import type { Exchange } from "../../src/http/exchange.ts";
+import { Router } from "../../src/http/router.ts";
+import { HttpServer } from "../../src/http/server.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 

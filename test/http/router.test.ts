@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { json } from "../../src/http/reply.ts";
-import { Router } from "../../src/http/server.ts";
+import { Router } from "../../src/http/router.ts";
 
 const routes = [
   ...["GET /", "GET /a", "POST /a", "GET /a/:id", "GET /a/b", "GET /a/:id/c/:name", "GET /a/"],

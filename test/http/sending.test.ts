@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test, vi } from "vitest";
+import type { Exchange } from "../../src/http/exchange.ts";
 import type { Reply } from "../../src/http/reply.ts";
-import type { Exchange } from "../../src/http/server.ts";
-import { HttpServer, Router } from "../../src/http/server.ts";
+import { Router } from "../../src/http/router.ts";
+import { HttpServer } from "../../src/http/server.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 

@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import type { Exchange } from "../../src/http/server.ts";
-import { HttpServer, Router } from "../../src/http/server.ts";
+import type { Exchange } from "../../src/http/exchange.ts";
+import { Router } from "../../src/http/router.ts";
+import { HttpServer } from "../../src/http/server.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 

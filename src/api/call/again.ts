@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../../failure.ts";
+import type { Exchange } from "../../http/exchange.ts";
 import { type Encoding, freshnessHeaders, isUnchanged, type Reply, wantsNoCache } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import {
   Kept,
   type Recalled,

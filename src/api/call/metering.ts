@@ -1,8 +1,8 @@
 import type { Histogram } from "prom-client";
 import type { Context } from "../../context.ts";
+import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import type { ActivityFigure } from "../../operations/activity.ts";
 import { BoundedLabel } from "../../operations/metrics.ts";
 import type { Caller } from "../callers/permissions.ts";

@@ -1,6 +1,7 @@
 import type { MirrorPart } from "../../config/parts.ts";
+import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import type { Exchange, Params } from "../../http/server.ts";
+import type { Params } from "../../http/router.ts";
 import type { Right } from "../../kinds/contract/rights.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";

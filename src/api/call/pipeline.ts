@@ -1,5 +1,5 @@
+import type { Exchange } from "../../http/exchange.ts";
 import { isRead, type Reply } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import type { Callers } from "../callers/caller.ts";
 import type { Caller, User } from "../callers/permissions.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";

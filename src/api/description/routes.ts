@@ -1,6 +1,7 @@
+import type { Exchange } from "../../http/exchange.ts";
 import { escapedHtml } from "../../http/html.ts";
 import { isUnchanged, JSON_TYPE, type Reply } from "../../http/reply.ts";
-import type { Exchange, Route } from "../../http/server.ts";
+import type { Route } from "../../http/router.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { ApiContext } from "../call/call.ts";
 import { faultReply } from "../call/failure.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
+import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import type { Json } from "../../json.ts";
 import { Outage } from "../../operations/outage.ts";
 import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";

@@ -1,6 +1,6 @@
+import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import type { Match, RestDoor } from "../call/operation.ts";
 import { graphqlText } from "../dialect/protocol.ts";
 import type { Graphql } from "../graphql/handle.ts";

@@ -1,9 +1,9 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { eraOf, hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
+import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import { isForCentre } from "../../operations/at-centre.ts";
 import { UnsafePathError } from "../../upstream/protocol/paths.ts";
 import { lookUntil } from "../../waits/repeated.ts";

@@ -1,6 +1,6 @@
 import { levelOf } from "../../failure.ts";
 import { isRead } from "../../http/reply.ts";
-import { decoded } from "../../http/server.ts";
+import { decoded } from "../../http/router.ts";
 import type { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";
 import type { Conditional } from "../../upstream/protocol/opened.ts";
 import { isSafePath } from "../../upstream/protocol/paths.ts";

@@ -1,5 +1,5 @@
 import { isRead } from "../../http/reply.ts";
-import { decoded } from "../../http/server.ts";
+import { decoded } from "../../http/router.ts";
 import { CODE_RIGHTS, type Right } from "../../kinds/contract/rights.ts";
 import { areHeadsSeen } from "../../mirror/read/pulls.ts";
 import { UpstreamUnavailableError } from "../../upstream/protocol/errors.ts";

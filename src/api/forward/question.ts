@@ -1,5 +1,5 @@
 import { headerText, isRead } from "../../http/reply.ts";
-import { decoded } from "../../http/server.ts";
+import { decoded } from "../../http/router.ts";
 import type { Call } from "../call/call.ts";
 import { isLaidOut } from "../dialect/elements.ts";
 import { repositoryIn } from "../dialect/protocol.ts";

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { sql } from "../../../db/sql.ts";
-import { decoded } from "../../http/server.ts";
+import { decoded } from "../../http/router.ts";
 import { type Fields, isObject } from "../../json.ts";
 import type { Kind } from "../../kinds/contract/kind.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";

@@ -1,3 +1,4 @@
+import type { Exchange } from "../../http/exchange.ts";
 import {
   type Encoding,
   encodingOf,
@@ -7,7 +8,6 @@ import {
   JSON_TYPE,
   type Reply,
 } from "../../http/reply.ts";
-import type { Exchange } from "../../http/server.ts";
 import { type Kept, Reading, type RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
 import { isSafePath } from "../../upstream/protocol/paths.ts";
 import type { Pace } from "../../work/pace.ts";

@@ -7,8 +7,10 @@ import {
 import pino from "pino";
 import { BodyBudget } from "../../http/body.ts";
 import { HttpError } from "../../http/errors.ts";
+import type { Exchange } from "../../http/exchange.ts";
 import { headerText, json, type Outlet, type Reply } from "../../http/reply.ts";
-import { type Exchange, HttpServer, Router } from "../../http/server.ts";
+import { Router } from "../../http/router.ts";
+import { HttpServer } from "../../http/server.ts";
 import { openServer, openTurns } from "./server.ts";
 import type { Workplace } from "./tools/tool.ts";
 

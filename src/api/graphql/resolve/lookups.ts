@@ -1,4 +1,4 @@
-import { decoded } from "../../../http/server.ts";
+import { decoded } from "../../../http/router.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
 import { decodeId } from "../call/node-id.ts";
