@@ -73,6 +73,8 @@ export async function openCheckoutWorld(
     TRUSTED_PROXIES: "loopback",
     PASS_THROUGH: "on",
     RATE_LIMIT_ANONYMOUS: "100000",
+    // What says how old an answer may be, in this version and in those before it.
+    CATCH_UP_INTERVAL: "8h",
     STALE_AFTER: "1d",
     HOST: "127.0.0.1",
     PORT: "0",

@@ -1,11 +1,15 @@
 import { join } from "node:path";
 import { misspeltNames } from "./config/names.ts";
+import { retiredSettings } from "./config/retired.ts";
 import { readSecretFiles } from "./config/secret-files.ts";
 import type { Setting } from "./config/setting.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { reasonOf } from "./failure.ts";
 
-export type Config = { readonly [K in keyof typeof SETTINGS]: SettingValue<(typeof SETTINGS)[K]> };
+export type Config = { readonly [K in keyof typeof SETTINGS]: SettingValue<(typeof SETTINGS)[K]> } & {
+  /** What is set and counts no more, in words for operators. */
+  readonly warnings: readonly string[];
+};
 type SettingValue<S extends Setting<unknown>> = S extends { default: string } | { required: true }
   ? ReturnType<S["read"]>
   : ReturnType<S["read"]> | null;
@@ -62,6 +66,7 @@ export function parseConfig(given: NodeJS.ProcessEnv): Config {
   const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0]?.replace(/_FILE$/, "") ?? "");
   problems.sort((a, b) => placeOf(a) - placeOf(b));
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
+  values.warnings = retiredSettings(env);
   // The loop gives every key the value of its own reader. TypeScript has no type that says so.
   return Object.freeze(values) as Config;
 }
@@ -101,6 +106,11 @@ export function secretValues(config: Config): unknown[] {
   return Object.entries<Setting<unknown>>(SETTINGS).flatMap(([key, { secret: isSecret }]) =>
     isSecret ? values[key] : [],
   );
+}
+
+/** After so long without a word of upstream's an answer says so: catch-ups come three times in it. */
+export function staleAfterMs({ catchUpIntervalMs }: Pick<Config, "catchUpIntervalMs">): number {
+  return 3 * catchUpIntervalMs;
 }
 
 /** The file that tells other programs how to reach a running instance. */

@@ -60,7 +60,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
 /** Serves at HOST and PORT until `resources` close. Warns of settings that are not safe. */
 export async function serveWeb(ctx: Context, resources: AsyncDisposableStack): Promise<void> {
   const { config, log } = ctx;
-  for (const warning of plainTextWarnings(config)) log.warn(warning);
+  for (const warning of [...config.warnings, ...plainTextWarnings(config)]) log.warn(warning);
   if (config.encryptionKeys === null && config.edgeOf === null)
     log.warn(
       "ENCRYPTION_KEY is not set, so WEBHOOK_SECRET also encrypts targets' secrets: set it to a secret of its own, and then run `tain targets reseal`",

@@ -117,6 +117,13 @@ test("nobody changes the configuration once it is read", () => {
   expect(() => config.repositories.push("octo/demo")).toThrow(TypeError);
 });
 
+test("settings of earlier versions are accepted, and a warning names what decides now", () => {
+  expect(parseConfig(least).warnings).toEqual([]);
+  expect(parseConfig({ ...least, STALE_AFTER: "never", RECOMPUTE_ETAGS: " " }).warnings).toEqual([
+    expect.stringMatching(/^STALE_AFTER .* CATCH_UP_INTERVAL/),
+  ]);
+});
+
 describe("a value that cannot be right says what would be", () => {
   test.each([
     ["PORT", "65536", "is not a port"],
@@ -132,7 +139,7 @@ describe("a value that cannot be right says what would be", () => {
     ["CORS_ORIGINS", "https://app.example/path", "no origin"],
     ["CORS_ORIGINS", "https://app.example,*", "no origin"],
     ["CORS_ORIGINS", "file:///x", "no origin"],
-    ["STALE_AFTER", "0", "above zero"],
+    ["AUDIT_PERIOD", "0", "above zero"],
     ["RATE_LIMIT_USER", "-1", "0 is off"],
     ["RATE_LIMIT_USER", "1e3", "0 is off"],
     ["CATCH_UP_INTERVAL", "five minutes", "write 30s, 5m, 24h, 7d or plain seconds"],

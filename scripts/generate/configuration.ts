@@ -1,3 +1,4 @@
+import { RETIRED_SETTINGS } from "../../src/config/retired.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
 
 // Writes `.env.example` and `docs/configuration.md` from the settings. Run it after a setting has changed:
@@ -49,6 +50,11 @@ marked as a secret. A line break at the file's end is no part of it. Secrets tha
 | variable | default | what it is for |
 | --- | --- | --- |
 ${rows.join("\n")}
+
+Settings of earlier versions that count no more are accepted, and the web process warns of them:
+${Object.entries(RETIRED_SETTINGS)
+  .map(([name, now]) => `\`${name}\` (${now})`)
+  .join(", ")}.
 
 Durations are written \`500ms\`, \`30s\`, \`5m\`, \`24h\`, \`7d\`, or as plain seconds. Lists are separated by commas.
 

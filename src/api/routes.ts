@@ -60,11 +60,15 @@ export interface Api {
   close(): Promise<void>;
 }
 
+/** A stream ends after this, and its reader asks again: rights and quota are judged at the door as well. */
+const STREAM_LIFETIME_MS = 3_600_000;
 /** A reader on a slow line takes a full buffer in less. */
 const STREAM_UNREAD_MS = 10_000;
 
 export interface ApiLimits {
   graphqlTimeoutMs?: number;
+  /** How long a stream stays open. */
+  lifetimeMs?: number;
   /** How long the reader of a stream may leave unread what was written. */
   unreadMs?: number;
 }
@@ -78,7 +82,11 @@ export function openApi(
     "mirror" | "readDb" | "searches" | "unshownAccounts" | "upstream" | "forwarded" | "stopping"
   > &
     Pick<Context, "upstream">,
-  { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = STREAM_UNREAD_MS }: ApiLimits = {},
+  {
+    graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS,
+    lifetimeMs = STREAM_LIFETIME_MS,
+    unreadMs = STREAM_UNREAD_MS,
+  }: ApiLimits = {},
 ): Api {
   const { repositoryVersions, replicas, primaryReads, primarySearches, readDb, searches, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });
@@ -100,14 +108,16 @@ export function openApi(
   const meter = new ApiMeter(ctx);
   ctx.metrics.watchPool("reads", primaryReads);
   ctx.metrics.watchPool("searches", primarySearches);
-  const again = new Again(ctx, { callers, quota, pages, requestIds, meter });
+  const pipeline = { ctx, meter, callers, quota, requestIds };
+  const again = new Again(pipeline, pages);
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, operationForm(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
-  const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
+  const rest = new Rest({ ...pipeline, forms, pages, again, parameters });
   const answerRest = again.before(rest);
-  const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
+  const streaming = { places, lifetimeMs, unreadMs };
+  const graphql = new Graphql({ ...pipeline, ...streaming, changes, timeoutMs });
   const ofPrimary = { ...ctx, readDb: primaryReads };
-  const feed = new Feed({ ctx: ofPrimary, meter, callers, quota, announcements, end, places, requestIds, unreadMs });
+  const feed = new Feed({ ...pipeline, ...streaming, ctx: ofPrimary, announcements, end });
   const count = answersOfEdge(given);
   const edge = edgeOf === null ? null : new Edge({ ...ctx, requestIds, count }, edgeOf);
   const doors = edge

@@ -1,5 +1,5 @@
 import type { Setting } from "./setting.ts";
-import { allowance, count, logins, oneOf, origins, serverVersion, size, span, timeout } from "./values.ts";
+import { allowance, count, logins, oneOf, origins, serverVersion, sizeOrNone, span } from "./values.ts";
 
 /** Who may ask, what it costs them, and what answers are made of. */
 export const CALLER_SETTINGS = {
@@ -116,12 +116,6 @@ export const CALLER_SETTINGS = {
     about:
       "How many streams (GraphQL subscriptions, the feed of events) a caller may have open at once, in each web process.",
   },
-  streamLifetimeMs: {
-    name: "STREAM_LIFETIME",
-    read: timeout,
-    default: "1h",
-    about: "How long a stream stays open. Then it ends, and its caller asks again.",
-  },
   forwarding: {
     name: "PASS_THROUGH",
     read: (text) => {
@@ -141,7 +135,7 @@ export const CALLER_SETTINGS = {
   },
   forwardCacheBytes: {
     name: "FORWARD_CACHE_BYTES",
-    read: (text) => (text === "0" ? 0 : size(text)),
+    read: sizeOrNone,
     default: "256MB",
     about:
       "How much of the database may hold upstream's answers to forwarded reads; 0 is off. A caller gets one only if upstream has shown it to their own token.",
@@ -155,16 +149,9 @@ export const CALLER_SETTINGS = {
   },
   pageCacheBytes: {
     name: "PAGE_CACHE_BYTES",
-    read: (text) => (text === "0" ? 0 : size(text)),
+    read: sizeOrNone,
     default: "64MB",
     about:
       "How much memory each web process may use to cache REST answers, and as much again for GraphQL; 0 caches none. Their index takes an eighth more. Counts and shared rows take up to 64 MB besides.",
-  },
-  staleAfterMs: {
-    name: "STALE_AFTER",
-    read: span,
-    default: "15m",
-    about:
-      "If upstream has not confirmed a repository for this long, answers about it say so (`Warning`). Set it well above `CATCH_UP_INTERVAL`.",
   },
 } satisfies Record<string, Setting<unknown>>;

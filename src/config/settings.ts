@@ -9,7 +9,6 @@ import {
   bodiesSize,
   count,
   duration,
-  flag,
   httpUrl,
   oneOf,
   parts,
@@ -18,7 +17,7 @@ import {
   prefix,
   proxies,
   share,
-  size,
+  sizeOrNone,
   span,
   timeout,
   trackedPatterns,
@@ -80,12 +79,6 @@ export const SETTINGS = {
       "Streaming replicas of the same Postgres, comma separated. Web processes send callers' reads there while a replica shows all that the primary does (docs/scale.md).",
     secret: true,
   },
-  replicaWaitMs: {
-    name: "REPLICA_WAIT",
-    read: timeout,
-    default: "100ms",
-    about: "How long a read waits for a replica that is a little behind. Then the primary answers.",
-  },
   edgeOf: {
     name: "EDGE_OF",
     read: httpUrl,
@@ -109,7 +102,8 @@ export const SETTINGS = {
     name: "READ_TIMEOUT",
     read: timeout,
     default: "10s",
-    about: "How long a statement of a caller's read may take in Postgres. Then the answer is 502.",
+    about:
+      "How long a statement of a caller's read may take in Postgres, and a search or filtered list half as long. Then the answer is 502.",
   },
   searchConnections: {
     name: "SEARCH_CONNECTIONS",
@@ -117,12 +111,6 @@ export const SETTINGS = {
     default: "2",
     about:
       "The most connections a web process opens for searches, and for lists that filter by labels, people or texts. Each caller's searches run one at a time.",
-  },
-  searchTimeoutMs: {
-    name: "SEARCH_TIMEOUT",
-    read: timeout,
-    default: "5s",
-    about: "How long such a statement may take. Then the answer is 502.",
   },
   redisUrl: {
     name: "REDIS_URL",
@@ -178,19 +166,12 @@ export const SETTINGS = {
     about:
       "How much of each token's quota Tain may use, above 0 up to 1: `0.5` leaves half of it to others with the same token.",
   },
-  recomputeEtags: {
-    name: "RECOMPUTE_ETAGS",
-    read: flag,
-    default: "on",
-    about:
-      "Whether lists stay free of charge after a token was replaced (`on` or `off`). Their pages are stored for that, about a tenth of the mirror's size.",
-  },
   validatorBodiesBytes: {
     name: "ETAG_PAGES_SIZE",
-    read: size,
+    read: sizeOrNone,
     default: "4GB",
     about:
-      "How much of the database these pages may take, as `500MB` or `4GB`. Beyond it those unused for longest are deleted.",
+      "How much of the database the pages of lists may take, as `500MB` or `4GB`: with them lists stay free of charge after a token was replaced. Beyond it those unused for longest are deleted. 0 stores none.",
   },
   repositories: {
     name: "REPOSITORIES",

@@ -124,10 +124,6 @@ export function share(text: string): number {
   return value;
 }
 
-export function flag(text: string): boolean {
-  return oneOf("on", "off")(text) === "on";
-}
-
 /** `30s`, `24h` or plain seconds, as milliseconds. */
 export function duration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text);
@@ -137,10 +133,15 @@ export function duration(text: string): number {
 }
 
 /** `500MB` or `4GB`, as bytes. */
-export function size(text: string): number {
+function size(text: string): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)(MB|GB)$/i.exec(text) ?? [];
   if (!count || !unit) throw new Error(`is not a size: ${text} (write 500MB or 4GB)`);
   return Number(count) * (unit.toUpperCase() === "GB" ? 1e9 : 1e6);
+}
+
+/** The same, or 0 for nothing. */
+export function sizeOrNone(text: string): number {
+  return text === "0" ? 0 : size(text);
 }
 
 /** A budget for request bodies. It must hold at least one of the largest bodies that upstream sends. */

@@ -124,10 +124,10 @@ export const RETRIES = {
   redisForCallers: { ...each(SECOND), until: "Redis is back" },
   /** The same at an edge, where a broken line swallows the question for seconds. */
   redisForCallersAtEdge: { ...each(30 * SECOND), until: "Redis is back" },
-  /** A look at how far a replica is, for one read. `REPLICA_WAIT` says for how long. */
-  replicaPosition: { firstMs: 1, longestMs: 8, until: "REPLICA_WAIT is over" },
+  /** A look at how far a replica is, for one read. The wait is short. */
+  replicaPosition: { firstMs: 1, longestMs: 8, until: "a tenth of a second is over" },
   /** The same at an edge after a write, whose look asks the centre, too. */
-  edgePosition: { firstMs: 2, longestMs: 32, until: "REPLICA_WAIT is over" },
+  edgePosition: { firstMs: 2, longestMs: 32, until: "a tenth of a second is over" },
   /** A replica that was left out. */
   replica: { firstMs: 200, longestMs: 10 * SECOND, until: "it has caught up" },
   /** The centre of an edge, which could not be reached. */

@@ -32,7 +32,7 @@ beforeAll(async () => {
         on conflict (repository_id) do update set read_at = excluded.read_at`);
   await run(sql`generate_series(1, ${RUNS}::integer)`);
   locker = openDatabase(world.env.DATABASE_URL ?? "", { maxConnections: 1, applicationName: "locker" });
-  url = await world.openSibling({ RATE_LIMIT_USER: "1000000", SEARCH_TIMEOUT: "10m", PASS_THROUGH: "off" });
+  url = await world.openSibling({ RATE_LIMIT_USER: "1000000", READ_TIMEOUT: "20m", PASS_THROUGH: "off" });
   for (const list of LISTS) if ((await get(list.path)).status === 200) lists.push(list);
 });
 afterAll(async () => {

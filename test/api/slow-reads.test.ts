@@ -44,8 +44,8 @@ function whileLocked<T>(run: () => Promise<T>): Promise<T> {
 
 const SLOW = () => `/repos/${world.repositories[0]?.fullName}/issues?labels=bug`;
 
-test("a search that takes longer than SEARCH_TIMEOUT is cancelled, and answered 502 as the service does", async () => {
-  const url = await world.openSibling({ SEARCH_TIMEOUT: "500ms" });
+test("a search that takes longer than half of READ_TIMEOUT is cancelled, and answered 502 as the service does", async () => {
+  const url = await world.openSibling({ READ_TIMEOUT: "1s" });
   await whileLocked(async () => {
     const answer = await fetch(url + SLOW(), {
       headers: { "User-Agent": "test", Authorization: `Bearer ${world.token}` },
@@ -58,7 +58,7 @@ test("a search that takes longer than SEARCH_TIMEOUT is cancelled, and answered 
 });
 
 /** With this setting a read may wait longer than the test lasts. */
-const UNBOUNDED = { READ_TIMEOUT: "10m", SEARCH_TIMEOUT: "10m" };
+const UNBOUNDED = { READ_TIMEOUT: "20m" };
 
 test("a read whose caller goes away is cancelled", async () => {
   const url = await world.openSibling({ ...asItself, ...UNBOUNDED });

@@ -159,7 +159,7 @@ test("it costs its query's price for each event, and ends when the quota is spen
 });
 
 test("it ends when its time is over", async () => {
-  const url = await world.openSibling({ STREAM_LIFETIME: "300ms", STREAMS_PER_CALLER: "1" });
+  const url = await world.openSibling({ STREAMS_PER_CALLER: "1" }, { lifetimeMs: 300 });
   // A caller may have one stream here, so the second one takes the place of the first.
   for (let turn = 0; turn < 2; turn++) {
     await using stream = await subscribe(world.token, url);

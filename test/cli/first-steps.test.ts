@@ -84,7 +84,7 @@ test.skipIf(!hasTerminal)(
   "in a terminal init shows no secret that is typed, bears typing errors, replaces nothing unasked, and keeps what it does not ask for (skipped without script)",
   async () => {
     const place = await emptyPlace();
-    const before = "# mine\nSTALE_AFTER=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=old/one\n";
+    const before = "# mine\nAUDIT_PERIOD=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=old/one\n";
     await writeFile(place.file, before);
     const refused = await inTerminal(["init"], place, [
       ["Change its settings?", "perhaps"],
@@ -127,7 +127,7 @@ test.skipIf(!hasTerminal)(
     expect(shown).toContain(`${world.simulator.url} answers`);
     for (const secret of [UPSTREAM_TOKEN, wrongToken, wrongWord, database]) expect(shown).not.toContain(secret);
     const text = await readFile(place.file, "utf8");
-    expect(text).toMatch(/^# mine\nSTALE_AFTER=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=/);
+    expect(text).toMatch(/^# mine\nAUDIT_PERIOD=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=/);
     expect(parseEnv(text)).toMatchObject({
       REPOSITORIES: world.first.toLowerCase(),
       UPSTREAM_TOKEN,
@@ -214,7 +214,7 @@ async function pressButton(page: string): Promise<{ manifest: unknown; back: URL
 
 test("app create makes an App by one click: upstream's page, the code, key and secret in files, settings for both", async () => {
   const { file, env } = await emptyPlace();
-  await writeFile(file, "STALE_AFTER=7m\n");
+  await writeFile(file, "AUDIT_PERIOD=7m\n");
   const settings = { ...env, UPSTREAM_URL: world.simulator.url, PUBLIC_URL: "https://tain.example.com" };
   const command = new Run(["app", "create", "--name", "Our mirror", "--file", file], settings);
   const [, page = ""] = await command.said(/(http:\/\/127\.0\.0\.1:\d+\/)/);
@@ -237,7 +237,7 @@ test("app create makes an App by one click: upstream's page, the code, key and s
   const written = parseEnv(await readFile(file, "utf8"));
   const app = world.simulator.apps.byIssuer(written.APP_ID ?? "");
   expect(app).toMatchObject({ name: "Our mirror", hook: { url: "https://tain.example.com/webhooks" } });
-  expect(written.STALE_AFTER).toBe("7m");
+  expect(written.AUDIT_PERIOD).toBe("7m");
   for (const path of [file, written.APP_PRIVATE_KEY_FILE ?? "", written.WEBHOOK_SECRET_FILE ?? ""])
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   const key = await readFile(written.APP_PRIVATE_KEY_FILE ?? "", "utf8");

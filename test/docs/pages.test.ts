@@ -1,6 +1,7 @@
 import { existsSync, globSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
+import { RETIRED_SETTINGS } from "../../src/config/retired.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { VERSION } from "../../src/version.ts";
@@ -48,6 +49,7 @@ describe.each(pages)("%s", (page) => {
 
   test("each setting that it names exists", () => {
     const known = [
+      ...Object.keys(RETIRED_SETTINGS),
       ...Object.values(SETTINGS).flatMap((setting) =>
         "secret" in setting ? [setting.name, `${setting.name}_FILE`] : [setting.name],
       ),

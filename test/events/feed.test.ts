@@ -268,7 +268,7 @@ test("a program has to say its name, and is told its quota also where it is refu
 });
 
 test("it is one of a few streams that a caller may have, lasts for so long, and takes its reader's quota", async () => {
-  const url = await world.openSibling({ STREAMS_PER_CALLER: "1", STREAM_LIFETIME: "400ms" });
+  const url = await world.openSibling({ STREAMS_PER_CALLER: "1" }, { lifetimeMs: 400 });
   const poor = await createApiToken(world.ctx, { userId, canWrite: false, hourlyLimit: 3 });
   await using first = await follow({ url });
   expect((await follow({ url })).answer.status).toBe(429);

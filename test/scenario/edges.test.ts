@@ -45,7 +45,7 @@ async function openEdge() {
         DATABASE_URL: primary.url,
         RATE_LIMIT_USER: "1000000",
         RATE_LIMIT_SEARCH_USER: "1000000",
-        STALE_AFTER: "1s",
+        CATCH_UP_INTERVAL: "333ms",
         PUBLIC_URL: "http://tain.test",
       },
     }),

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { staleAfterMs } from "../../config.ts";
 import { levelOf } from "../../failure.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { type Encoding, freshnessHeaders, isUnchanged, type Reply, wantsNoCache } from "../../http/reply.ts";
@@ -23,6 +24,7 @@ import type { ApiContext, RenderedPage } from "./call.ts";
 import { COMPRESSED } from "./kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
 import type { RestDoor } from "./operation.ts";
+import type { PipelineParts } from "./pipeline.ts";
 
 /** A request and how it was answered. The same request may come again. */
 export interface AnsweredRequest {
@@ -106,16 +108,13 @@ export class Again {
   readonly #meter: ApiMeter;
   readonly #remembered: LRUCache<string, RememberedRequest> | null;
 
-  constructor(
-    ctx: ApiContext,
-    parts: { callers: Callers; quota: CallerQuota; pages: Kept<RenderedPage>; requestIds: RequestIds; meter: ApiMeter },
-  ) {
+  constructor({ ctx, callers, quota, requestIds, meter }: PipelineParts, pages: Kept<RenderedPage>) {
     this.#ctx = ctx;
-    this.#callers = parts.callers;
-    this.#quota = parts.quota;
-    this.#pages = parts.pages;
-    this.#requestIds = parts.requestIds;
-    this.#meter = parts.meter;
+    this.#callers = callers;
+    this.#quota = quota;
+    this.#pages = pages;
+    this.#requestIds = requestIds;
+    this.#meter = meter;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * REQUESTS_PART);
     const sizeCalculation = ({ bytes }: RememberedRequest, signature: string) =>
       signature.length + bytes + REQUEST_BYTES;
@@ -225,7 +224,7 @@ export class Again {
     const headers = {
       ...remembered.headers,
       ...(status === 200 && remembered.bodyHeaders),
-      ...freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs }),
+      ...freshnessHeaders(home, { now, staleAfterMs: staleAfterMs(this.#ctx.config) }),
     };
     remembered.heads[status] = { second, confirmedMs, missing: home.missing, headers };
     return headers;

@@ -25,7 +25,7 @@ export function failureReply(
     return reply(new ApiFault(failureStatus(error), message, { headers: { "Retry-After": "5" }, cause: error }));
   }
   if (isPostgresCancelled(error)) {
-    log.warn({ err: error, requestId, path }, "A read took longer than READ_TIMEOUT or SEARCH_TIMEOUT");
+    log.warn({ err: error, requestId, path }, "A read took longer than READ_TIMEOUT, or a search than half of it");
     return reply(new ApiFault(failureStatus(error), "Server Error"));
   }
   log.error({ err: error, requestId, path }, "A request failed");

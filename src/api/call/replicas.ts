@@ -3,12 +3,15 @@ import { Replicas } from "../../../db/replicas.ts";
 import type { Context } from "../../context.ts";
 import { RepositoryVersionsReader } from "../../mirror/unchanged/unchanged.ts";
 
+/** How long a read waits for a replica that is a little behind. Then the primary answers. */
+export const REPLICA_WAIT_MS = 100;
+
 /** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
 export function openReplicas(
   { config, log, metrics, random }: Pick<Context, "config" | "log" | "metrics" | "random">,
   repositoryVersions: Pick<RepositoryVersionsReader, "position">,
 ): Replicas | null {
-  const { databaseReplicaUrls: urls, replicaWaitMs } = config;
+  const { databaseReplicaUrls: urls } = config;
   const statements = metrics.counter("tain_read_statements_total", "Statements of callers' reads, by what ran them.", [
     "by",
   ]);
@@ -24,7 +27,7 @@ export function openReplicas(
   const replicas = new Replicas(urls, {
     lanes: lanesOf(config),
     applicationName: "tain reads",
-    waitMs: replicaWaitMs,
+    waitMs: REPLICA_WAIT_MS,
     random,
     position: () => repositoryVersions.position(),
     changed: ({ name, leftOut }) => {
@@ -50,7 +53,7 @@ export async function askReplicas({ config, random }: Pick<Context, "config" | "
   const replicas = new Replicas(config.databaseReplicaUrls, {
     lanes: lanesOf(config),
     applicationName: "tain status",
-    waitMs: config.replicaWaitMs,
+    waitMs: REPLICA_WAIT_MS,
     random,
     position: () => repositoryVersions.position(),
     changed: () => {},
@@ -67,10 +70,9 @@ export function lanesOf({
   readConnections,
   readTimeoutMs,
   searchConnections,
-  searchTimeoutMs,
 }: Context["config"]): ReplicaOptions["lanes"] {
   return {
     reads: { maxConnections: readConnections, statementTimeoutMs: readTimeoutMs },
-    searches: { maxConnections: searchConnections, statementTimeoutMs: searchTimeoutMs, isSerial: true },
+    searches: { maxConnections: searchConnections, statementTimeoutMs: readTimeoutMs / 2, isSerial: true },
   };
 }

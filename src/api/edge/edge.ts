@@ -9,6 +9,7 @@ import { UnsafePathError } from "../../upstream/protocol/paths.ts";
 import { lookUntil } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
 import { faultReply } from "../call/failure.ts";
+import { REPLICA_WAIT_MS } from "../call/replicas.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/protocol.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
@@ -38,7 +39,7 @@ export function answersOfEdge({ metrics }: Pick<Context, "metrics">): CountAnswe
  * the replica is late, the centre answers the read.
  */
 export class Edge {
-  readonly #ctx: Pick<Context, "config" | "db" | "random" | "log">;
+  readonly #ctx: Pick<Context, "db" | "random" | "log">;
   readonly #centre: Centre;
   readonly #requestIds: RequestIds;
   readonly #count: CountAnswer;
@@ -48,7 +49,7 @@ export class Edge {
   #awaited: LogPosition | "unknown" | null = null;
 
   constructor(
-    ctx: Pick<Context, "config" | "db" | "random" | "log" | "tracing"> & { requestIds: RequestIds; count: CountAnswer },
+    ctx: Pick<Context, "db" | "random" | "log" | "tracing"> & { requestIds: RequestIds; count: CountAnswer },
     address: string,
   ) {
     this.#ctx = ctx;
@@ -124,8 +125,8 @@ export class Edge {
   /** Waits until the replica shows what was written, for as long as a read waits for one. */
   async #follow(): Promise<void> {
     this.#awaited = "unknown";
-    const { random, config } = this.#ctx;
-    const policy = { ...RETRIES.edgePosition, withinMs: config.replicaWaitMs };
+    const { random } = this.#ctx;
+    const policy = { ...RETRIES.edgePosition, withinMs: REPLICA_WAIT_MS };
     await lookUntil(async () => !(await this.#isBehind()), { policy, random });
   }
 

@@ -26,6 +26,8 @@ interface FeedSetup extends PipelineParts {
   /** The end of the log. */
   end: LogEnd;
   places: StreamPlaces;
+  /** How long a stream stays open. */
+  lifetimeMs: number;
   /** How long a reader may leave written events unread. */
   unreadMs: number;
 }
@@ -93,7 +95,7 @@ export class Feed {
     { caller, question: { form, since, events, actions }, repositoryIds }: AskedFeed,
     reader: DisposableStack,
   ): Promise<NonNullable<Reply["stream"]>> {
-    const { ctx, quota, unreadMs } = this.#parts;
+    const { ctx, quota, lifetimeMs, unreadMs } = this.#parts;
     const { exchange, id: requestId } = request;
     // The stream listens before it reads the log's end, so it hears of whatever is committed after that.
     const { bell, isEnded } = await this.#join(exchange, reader);
@@ -106,7 +108,6 @@ export class Feed {
       isEnded,
     };
     const stream = new FeedStream({ ctx, quota, end: this.#parts.end, meter: this.#meter }, reading, begin);
-    const { streamLifetimeMs: lifetimeMs } = ctx.config;
     const write = lasting(
       { lifetimeMs, unreadMs, sign: () => signText(form, stream.place, api), stop: () => bell.ring() },
       (line) => this.#tell(stream, line, { form, requestId, userId: caller.userId }),

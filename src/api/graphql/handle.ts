@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
+import { staleAfterMs } from "../../config.ts";
 import { HttpError } from "../../http/errors.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
@@ -55,6 +56,8 @@ const MUTATION_MS = 120_000;
 export interface GraphqlParts extends PipelineParts {
   /** How long a query may take. */
   timeoutMs: number;
+  /** How long a stream stays open. */
+  lifetimeMs: number;
   /** How long the reader of a stream may leave unread what was written. */
   unreadMs: number;
   changes: ChangeStreams;
@@ -284,7 +287,7 @@ export class Graphql {
 
   #freshness(confirmed: Partial<Confirmation>, isPart: boolean): Record<string, string> {
     const { clock, config } = this.#parts.ctx;
-    const fresh = freshnessHeaders(confirmed, { now: clock.now(), staleAfterMs: config.staleAfterMs });
+    const fresh = freshnessHeaders(confirmed, { now: clock.now(), staleAfterMs: staleAfterMs(config) });
     return isPart ? { ...fresh, ...PART } : fresh;
   }
 

@@ -1,3 +1,4 @@
+import { staleAfterMs } from "../../config.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import {
   type Encoding,
@@ -271,7 +272,7 @@ async function replyTo(
     ...(answer.link ? { Link: answer.link } : {}),
   };
   const headers = {
-    ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
+    ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: staleAfterMs(ctx.config) }),
     ...lasting,
   };
   // Upstream's own answer has its own validators, figures and media type.

@@ -165,7 +165,7 @@ export class Conditions {
   }
 
   #isTrusted(key: string): boolean {
-    return this.#ctx.config.recomputeEtags && !this.#distrusted.has(routePattern(key));
+    return this.#ctx.config.validatorBodiesBytes > 0 && !this.#distrusted.has(routePattern(key));
   }
 }
 

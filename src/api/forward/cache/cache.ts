@@ -154,7 +154,7 @@ export class ForwardCache {
     const read = await collected(body, MOST_KEPT_BYTES, { of: method, gone: asking.gone });
     if ("pieces" in read) return { found: { opened, pieces: read.pieces }, made: null };
     const whole: CachedAnswer = { status, headers, body: read.whole, outcome: "miss", age: 0 };
-    const recomputes = this.#ctx.config.recomputeEtags;
+    const recomputes = this.#ctx.config.validatorBodiesBytes > 0;
     const made = keptOf(question, whole, { sent, viewer: viewer.name, at, recomputes, isHomeKnown: home !== null });
     if (!made) return { found: whole, made };
     const isMirrors = viewer.known === null && provedIn !== null;

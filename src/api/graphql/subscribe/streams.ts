@@ -28,24 +28,26 @@ interface StreamsParts {
   missing: MissingValues;
   /** How long an event may take to be shown. */
   timeoutMs: number;
+  lifetimeMs: number;
   unreadMs: number;
   places: StreamPlaces;
 }
 
 /** The subscriptions that this process streams. Each event is judged, and paid for, like a request of its own. */
 export class Streams {
-  readonly #ctx: Pick<ApiContext, "clock" | "config" | "log">;
+  readonly #ctx: Pick<ApiContext, "clock" | "log">;
   readonly #quota: CallerQuota;
   readonly #schema: GraphQLSchema;
   readonly #plans: Plans;
   readonly #missing: MissingValues;
   readonly #timeoutMs: number;
+  readonly #lifetimeMs: number;
   readonly #unreadMs: number;
   readonly #places: StreamPlaces;
 
   constructor(
-    ctx: Pick<ApiContext, "clock" | "config" | "log">,
-    { quota, schema, plans, missing, timeoutMs, unreadMs, places }: StreamsParts,
+    ctx: Pick<ApiContext, "clock" | "log">,
+    { quota, schema, plans, missing, timeoutMs, lifetimeMs, unreadMs, places }: StreamsParts,
   ) {
     this.#ctx = ctx;
     this.#quota = quota;
@@ -53,13 +55,14 @@ export class Streams {
     this.#plans = plans;
     this.#missing = missing;
     this.#timeoutMs = timeoutMs;
+    this.#lifetimeMs = lifetimeMs;
     this.#unreadMs = unreadMs;
     this.#places = places;
   }
 
   /** The writer of the stream, or why there is none. */
   async open(query: Query, subscriber: Subscriber): Promise<Result | ((outlet: Outlet) => Promise<void>)> {
-    const { clock, config, log } = this.#ctx;
+    const { clock, log } = this.#ctx;
     const { caller, callFor, requestId } = subscriber;
     using place = this.#places.take(caller);
     if (!place) return { errors: [typedError("RESOURCE_LIMITS_EXCEEDED", this.#places.refusal)] };
@@ -85,7 +88,7 @@ export class Streams {
     const stream = eventStream(events, {
       next: () => this.#next(subscriber, query.cost.points),
       format,
-      lifetime: { ms: config.streamLifetimeMs, over },
+      lifetime: { ms: this.#lifetimeMs, over },
       unreadMs: this.#unreadMs,
       onEnd: (why) => log.info({ requestId, userId: caller.userId, why }, "A subscription was ended"),
       onFailure,
