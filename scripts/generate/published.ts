@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import type { ServedOperation } from "../../src/api/call/operation.ts";
 import { type Published, wholePath } from "../../src/api/description/published.ts";
 import { REST_OPERATIONS } from "../../src/api/operations.ts";
 
@@ -33,6 +34,12 @@ const SENT_AS_NULL: [string, string[]][] = [
 /** Fields that version 2026-03-10 no longer sends, and the description, which is of 2022-11-28, requires. */
 const DROPPED = ["assignee", "merge_commit_sha", "has_downloads", "rate", "authorizations_url"];
 
+/** The pages that the service's errors name where it publishes an old address, or that of another product. */
+const PAGES: Readonly<Record<string, string>> = {
+  "meta/get": "https://docs.github.com/rest/meta/meta#get-github-meta-information",
+  "issues/remove-assignees": "https://docs.github.com/rest/issues/assignees#remove-assignees-from-an-issue",
+};
+
 /** @throws Error that names each route which the service does not publish */
 export function extractPublished(): Published {
   const resolve = createRequire(import.meta.url).resolve;
@@ -41,26 +48,31 @@ export function extractPublished(): Published {
   const all: Json = JSON.parse(readFileSync(`${folder}generated/api.github.com.json`, "utf8"));
 
   const byForm = new Map<string, string>();
-  const byDocs = new Map<string, string>();
   for (const [path, methods] of Object.entries<Json>(all.paths)) {
-    for (const [method, { externalDocs }] of Object.entries<Json>(methods)) {
-      byForm.set(`${method} ${formOf(path)}`, path);
-      if (externalDocs) byDocs.set(`${method} ${externalDocs.url}`, path);
-    }
+    for (const method of Object.keys(methods)) byForm.set(`${method} ${formOf(path)}`, path);
+  }
+  const publishedPath = (served: ServedOperation) =>
+    byForm.get(`${served.route.method.toLowerCase()} ${formOf(wholePath(served))}`);
+  // If we serve an operation under two addresses, the service publishes only one.
+  const byFunction = new Map<unknown, string>();
+  for (const served of REST_OPERATIONS) {
+    const path = publishedPath(served);
+    if (path !== undefined) byFunction.set(served.route.run.with, path);
   }
   const operations: Published["operations"] = {};
   const unknown: string[] = [];
   for (const served of REST_OPERATIONS) {
     const method = served.route.method.toLowerCase();
     const ours = wholePath(served);
-    // If we serve an operation under two addresses, the service publishes only the first.
-    const path = byForm.get(`${method} ${formOf(ours)}`) ?? byDocs.get(`${method} ${served.route.docs}`);
+    const path = publishedPath(served) ?? byFunction.get(served.route.run.with);
     if (path === undefined) {
       unknown.push(`${served.route.method} ${ours}`);
       continue;
     }
     const whole = all.paths[path][method];
     const operation = Object.fromEntries(KEPT.filter((key) => key in whole).map((key) => [key, plain(whole[key])]));
+    const page = PAGES[operation.operationId];
+    if (page) operation.externalDocs = { ...operation.externalDocs, url: page };
     operations[`${served.route.method} ${ours}`] = { path, operation: operation as Json };
   }
   if (unknown.length > 0) throw new Error(`The service does not publish: ${unknown.join(", ")}`);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { type SQL, sql } from "../../db/sql.ts";
-import { knownParameters } from "../../src/api/description/parameters.ts";
+import { knownOperations } from "../../src/api/description/known-operations.ts";
 import { readPublished } from "../../src/api/description/published.ts";
 import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/operations.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
@@ -54,10 +54,10 @@ const get = (path: string) => askAt(url, "GET", at + path, { token: world.token 
 /** The parameters that choose a page of a list, or change nothing of which rows it has. */
 const OF_PAGES = ["page", "per_page", "after", "before", "sort", "direction", "exclude_pull_requests"];
 const OPERATIONS = [...MIRROR_OPERATIONS, ...PART_OPERATIONS].filter(({ route }) => route.run.of === "repository");
-const PARAMETERS = knownParameters(OPERATIONS, readPublished());
+const KNOWN = knownOperations(OPERATIONS, readPublished());
 /** The lists of a whole repository. */
 const LISTS = OPERATIONS.flatMap(({ path, route }) => {
-  const names = [...(PARAMETERS.get(route) ?? [])];
+  const names = [...(KNOWN.get(route)?.parameters ?? [])];
   const filters = names.filter((one) => !OF_PAGES.includes(one));
   return route.method === "GET" && names.includes("page") && !path.includes(":") ? [{ path, filters }] : [];
 });

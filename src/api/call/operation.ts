@@ -9,7 +9,6 @@ import type { Answer, Call, RepositoryCall } from "./call.ts";
 /** One operation of the service that we serve. */
 export interface Operation {
   method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-  docs: string;
   /** Whether it counts against the caller's quota. */
   isFree: boolean;
   /** Which quota; `core` unless it says. */
@@ -34,6 +33,16 @@ export interface Operation {
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }
     | { of: "repository"; takes: Right; with: (call: RepositoryCall) => Promise<Answer> };
+}
+
+/** What the service publishes of an operation. */
+export interface KnownOperation {
+  /** Its path below the API's address, by the repository's name, with a star for each value. */
+  form: string;
+  /** The address of its page. */
+  docs: string;
+  /** The names of the query parameters that it knows. */
+  parameters: ReadonlySet<string>;
 }
 
 /** Where a request goes. */

@@ -89,7 +89,6 @@ export function describeApi(
     // The same operation at a second address needs a name of its own.
     if (taken.has(operation.operationId)) operation.operationId += ` at ${path}`;
     taken.add(operation.operationId);
-    if (served.route.docs !== operation.externalDocs?.url) operation.externalDocs = { url: served.route.docs };
     if (served.route.isFree) operation.description = "Costs nothing of the caller's quota.";
     paths[path] = { ...paths[path], [served.route.method.toLowerCase()]: operation };
   }

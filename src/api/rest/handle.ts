@@ -15,7 +15,7 @@ import type { Pace } from "../../work/pace.ts";
 import type { Again, LearntBefore } from "../call/again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call/call.ts";
 import { encoded } from "../call/kept-bodies.ts";
-import type { Match, Operation } from "../call/operation.ts";
+import type { KnownOperation, Match, Operation } from "../call/operation.ts";
 import { type ApiRequest, answerRequest, type PipelineParts } from "../call/pipeline.ts";
 import { acceptedPermissions, accessOf, mayForwardAs, type User } from "../callers/permissions.ts";
 import { type CallerQuota, quotaHeaders } from "../callers/quota.ts";
@@ -45,19 +45,17 @@ import { forward, forwardedReply } from "../forward/forwarding.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
 import { answerTo, cacheHeaders, isOurJson } from "./run.ts";
 
-const NO_PARAMETERS: ReadonlySet<string> = new Set();
-
 export interface RestParts extends PipelineParts {
-  /** The form of each operation's path. */
-  forms: ReadonlyMap<Operation, string>;
+  /** What is published of each operation. */
+  known: ReadonlyMap<Operation, KnownOperation>;
   pages: Kept<RenderedPage>;
   again: Pick<Again, "remember">;
-  /** The names of the query parameters that each operation knows. */
-  parameters: ReadonlyMap<Operation, ReadonlySet<string>>;
 }
 
 /** How a request was understood so far. A fault is answered in the same way. */
 interface RestReading {
+  /** What is published of the operation. Null: it is not served here. */
+  known: KnownOperation | null;
   version: ApiVersion;
   media: MediaType;
   docs: string;
@@ -96,14 +94,15 @@ export class Rest {
    */
   async handle(exchange: Exchange, matched: (() => Match) | null, before: LearntBefore): Promise<Reply> {
     const match = served(exchange, matched);
-    const route = match ? this.#parts.forms.get(match.route) : serviceRoute(exchange.method, pathInApi(exchange).path);
+    const known = match === null ? null : (this.#parts.known.get(match.route) ?? null);
     const reading: RestReading = {
+      known,
       version: API_VERSIONS[1],
       media: { form: null, patch: null, hasMatches: false },
       docs: REST_DOCS,
     };
     return await answerRequest(this.#parts, exchange, {
-      route: route ?? "other",
+      route: known?.form ?? serviceRoute(exchange.method, pathInApi(exchange).path) ?? "other",
       bucket: match?.route.bucket ?? "core",
       answer: (request) => this.#answer(request, match, { reading, before }),
       refuse: (request, fault) => refused(request, fault, { reading, pace: this.#parts.ctx.mirror.pace }),
@@ -160,10 +159,11 @@ export class Rest {
     const { method, headers } = exchange;
     const caller = await request.caller();
     reading.version = apiVersion(headers["x-github-api-version"]);
-    if (caller.kind === "user") Object.assign(request.replyHeaders, acceptedHeaders(caller, match?.route ?? null));
+    if (caller.kind === "user")
+      Object.assign(request.replyHeaders, acceptedHeaders(caller, match?.route ?? null, reading.known));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: REST_DOCS });
-    if (match) reading.docs = match.route.docs;
+    if (reading.known) reading.docs = reading.known.docs;
     if (match?.route.isFree) request.figures = await quota.figures(caller, "core");
     else await request.pay(caller);
     Object.assign(request.replyHeaders, await doubtHeaders(ctx, accessOf(caller), headers));
@@ -182,7 +182,7 @@ export class Rest {
     // This parameter is ours, so it is neither forwarded nor repeated in `Link`.
     asked.delete("fresh");
     if (isFresh || match?.route.isFree || match?.route.isOurs) metered.price = 0;
-    const query = operation ? knownQuery(asked, this.#parts.parameters.get(operation.route) ?? NO_PARAMETERS) : asked;
+    const query = operation && reading.known ? knownQuery(asked, reading.known.parameters) : asked;
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
       ctx: onlyReads ? { ...ctx, db: ctx.readDb.until(exchange.gone) } : ctx,
@@ -237,18 +237,25 @@ function endsInNumber({ params }: Match, path: string): boolean {
  * permissions. Whether the service names permissions to Apps beside refusals is not known.
  * @param operation null: it is not served here, and what it takes is not known
  */
-function acceptedHeaders({ scopes, by }: User, operation: Operation | null): Record<string, string> {
+function acceptedHeaders(
+  { scopes, by }: User,
+  operation: Operation | null,
+  known: KnownOperation | null,
+): Record<string, string> {
   if (scopes === null) {
     const isApps = by.of === "upstream" && by.known.isApps;
     return isApps || operation?.run.of !== "repository"
       ? {}
       : acceptedPermissions([operation.run.takes], operation.method);
   }
-  return { "X-OAuth-Scopes": scopes, "X-Accepted-OAuth-Scopes": operation === null ? "" : acceptedScopes(operation) };
+  return {
+    "X-OAuth-Scopes": scopes,
+    "X-Accepted-OAuth-Scopes": operation && known ? acceptedScopes(operation, known) : "",
+  };
 }
 
 /** The scopes that an operation accepts, as recorded of the service. They inform, and refuse nobody. */
-function acceptedScopes({ docs, run, method }: Operation): string {
+function acceptedScopes({ run, method }: Operation, { docs }: KnownOperation): string {
   if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
   if (!isRead(method)) return docs.endsWith("lock-an-issue") ? "public_repo, repo" : "";
   return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";

@@ -4,7 +4,7 @@ import { findLabel } from "../../mirror/read/labels.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
 import type { RepositoryCall } from "../call/call.ts";
 import type { ServedOperation } from "../call/operation.ts";
-import { notFound, REST_DOCS } from "../dialect/fault.ts";
+import { notFound } from "../dialect/fault.ts";
 import * as comments from "../writes/comment-writes.ts";
 import * as issues from "../writes/issue-writes.ts";
 import * as labels from "../writes/label-writes.ts";
@@ -18,12 +18,12 @@ import { getPull } from "./pulls.ts";
 
 const through =
   (method: "POST" | "PATCH" | "PUT" | "DELETE") =>
-  (path: string, takes: Right, docs: string, operation: WriteOperation): ServedOperation => {
+  (path: string, takes: Right, operation: WriteOperation): ServedOperation => {
     const whole = { ...operation, route: `/repos/{owner}/{repo}${path.replace(/:(\w+)/g, "{$1}")}` };
     const run = { of: "repository", takes, with: (call: RepositoryCall) => answerWrite(call, whole) } as const;
     // The service takes the slash in a label's name encoded and as it is.
     const takesRest = path.endsWith("/labels/:name");
-    return { path, takesRest, route: { method, docs: `${REST_DOCS}/${docs}`, isFree: false, run } };
+    return { path, takesRest, route: { method, isFree: false, run } };
   };
 const [post, patch, put, remove] = [through("POST"), through("PATCH"), through("PUT"), through("DELETE")];
 
@@ -40,45 +40,45 @@ const milestone = { as: getMilestone, by: ({ number }: Fields) => ({ number }) }
 
 /** Every write that the mirror understands. Its answer is sent once the mirror shows what upstream did. */
 export const WRITE_OPERATIONS: readonly ServedOperation[] = [
-  post("/issues", "issues", "issues/issues#create-an-issue", {
+  post("/issues", "issues", {
     write: ({ repository }, body) => issues.createIssue(repository, body),
     shows: issue,
     isDeprecated: true,
   }),
-  patch("/issues/:number", "issues or pulls", "issues/issues#update-an-issue", {
+  patch("/issues/:number", "issues or pulls", {
     write: async (call, body) => issues.editIssue(await issueAddress(call), body),
     shows: issue,
     isDeprecated: true,
   }),
-  put("/issues/:number/lock", "issues or pulls", "issues/issues#lock-an-issue", {
+  put("/issues/:number/lock", "issues or pulls", {
     takes: "object or nothing",
     write: async (call, body) => issues.lockIssue(await issueAddress(call), "PUT", body || null),
   }),
-  remove("/issues/:number/lock", "issues or pulls", "issues/issues#unlock-an-issue", {
+  remove("/issues/:number/lock", "issues or pulls", {
     takes: "nothing",
     write: async (call) => issues.lockIssue(await issueAddress(call), "DELETE", null),
   }),
-  post("/issues/:number/assignees", "issues or pulls", "issues/assignees#add-assignees-to-an-issue", {
+  post("/issues/:number/assignees", "issues or pulls", {
     write: async (call, body) => issues.changeAssignees(await issueAddress(call), "POST", body),
     shows: issue,
   }),
-  remove("/issues/:number/assignees", "issues or pulls", "issues/assignees#remove-assignees-from-an-issue", {
+  remove("/issues/:number/assignees", "issues or pulls", {
     write: async (call, body) => issues.changeAssignees(await issueAddress(call), "DELETE", body),
     shows: issue,
   }),
-  post("/issues/:number/labels", "issues or pulls", "issues/labels#add-labels-to-an-issue", {
+  post("/issues/:number/labels", "issues or pulls", {
     takes: "object or list",
     write: async (call, body) => issues.changeLabels(await issueAddress(call), { method: "POST", body }),
   }),
-  put("/issues/:number/labels", "issues or pulls", "issues/labels#set-labels-for-an-issue", {
+  put("/issues/:number/labels", "issues or pulls", {
     takes: "object or list",
     write: async (call, body) => issues.changeLabels(await issueAddress(call), { method: "PUT", body }),
   }),
-  remove("/issues/:number/labels", "issues or pulls", "issues/labels#remove-all-labels-from-an-issue", {
+  remove("/issues/:number/labels", "issues or pulls", {
     takes: "nothing",
     write: async (call) => issues.changeLabels(await issueAddress(call), { method: "DELETE", body: null }),
   }),
-  remove("/issues/:number/labels/:name", "issues or pulls", "issues/labels#remove-a-label-from-an-issue", {
+  remove("/issues/:number/labels/:name", "issues or pulls", {
     takes: "nothing",
     write: async (call) =>
       issues.changeLabels(await issueAddress(call), {
@@ -87,87 +87,87 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
         body: null,
       }),
   }),
-  post("/issues/:number/comments", "issues or pulls", "issues/comments#create-an-issue-comment", {
+  post("/issues/:number/comments", "issues or pulls", {
     write: async (call, body) => comments.createComment(await issueAddress(call), body),
     shows: comment,
   }),
-  patch("/issues/comments/:id", "issues or pulls", "issues/comments#update-an-issue-comment", {
+  patch("/issues/comments/:id", "issues or pulls", {
     write: (call, body) => comments.editComment("issue_comment", call.repository, requiredId(call), body),
     shows: comment,
   }),
-  remove("/issues/comments/:id", "issues or pulls", "issues/comments#delete-an-issue-comment", {
+  remove("/issues/comments/:id", "issues or pulls", {
     takes: "nothing",
     write: (call) => comments.deleteComment(call.ctx, "issue_comment", call.repository, requiredId(call)),
   }),
-  post("/pulls", "pulls", "pulls/pulls#create-a-pull-request", {
+  post("/pulls", "pulls", {
     write: ({ repository }, body) => pulls.createPull(repository, body),
     shows: pull,
   }),
-  patch("/pulls/:number", "pulls", "pulls/pulls#update-a-pull-request", {
+  patch("/pulls/:number", "pulls", {
     write: async (call, body) => pulls.editPull(await issueAddress(call), body),
     shows: pull,
   }),
-  post("/pulls/:number/reviews", "pulls", "pulls/reviews#create-a-review-for-a-pull-request", {
+  post("/pulls/:number/reviews", "pulls", {
     write: async (call, body) => pulls.createReview(await issueAddress(call), body),
     shows: review,
   }),
-  post("/pulls/:number/reviews/:id/events", "pulls", "pulls/reviews#submit-a-review-for-a-pull-request", {
+  post("/pulls/:number/reviews/:id/events", "pulls", {
     write: async (call, body) => pulls.submitReview(await issueAddress(call), requiredId(call), body),
     shows: review,
   }),
-  put("/pulls/:number/reviews/:id", "pulls", "pulls/reviews#update-a-review-for-a-pull-request", {
+  put("/pulls/:number/reviews/:id", "pulls", {
     write: async (call, body) => pulls.editReview(await issueAddress(call), requiredId(call), body),
     shows: review,
   }),
-  put("/pulls/:number/reviews/:id/dismissals", "pulls", "pulls/reviews#dismiss-a-review-for-a-pull-request", {
+  put("/pulls/:number/reviews/:id/dismissals", "pulls", {
     write: async (call, body) => pulls.dismissReview(await issueAddress(call), requiredId(call), body),
     shows: review,
   }),
-  remove("/pulls/:number/reviews/:id", "pulls", "pulls/reviews#delete-a-pending-review-for-a-pull-request", {
+  remove("/pulls/:number/reviews/:id", "pulls", {
     takes: "nothing",
     write: async (call) => pulls.deleteReview(await issueAddress(call), requiredId(call)),
   }),
-  post("/pulls/:number/comments", "pulls", "pulls/comments#create-a-review-comment-for-a-pull-request", {
+  post("/pulls/:number/comments", "pulls", {
     write: async (call, body) => comments.createReviewComment(await issueAddress(call), "", body),
     shows: reviewComment,
   }),
-  post("/pulls/:number/comments/:id/replies", "pulls", "pulls/comments#create-a-reply-for-a-review-comment", {
+  post("/pulls/:number/comments/:id/replies", "pulls", {
     write: async (call, body) =>
       comments.createReviewComment(await issueAddress(call), `/${requiredId(call)}/replies`, body),
     shows: reviewComment,
   }),
-  patch("/pulls/comments/:id", "pulls", "pulls/comments#update-a-review-comment-for-a-pull-request", {
+  patch("/pulls/comments/:id", "pulls", {
     write: (call, body) => comments.editComment("review_comment", call.repository, requiredId(call), body),
     shows: reviewComment,
   }),
-  remove("/pulls/comments/:id", "pulls", "pulls/comments#delete-a-review-comment-for-a-pull-request", {
+  remove("/pulls/comments/:id", "pulls", {
     takes: "nothing",
     write: (call) => comments.deleteComment(call.ctx, "review_comment", call.repository, requiredId(call)),
   }),
-  post("/labels", "issues or pulls", "issues/labels#create-a-label", {
+  post("/labels", "issues or pulls", {
     write: ({ repository }, body) => labels.putLabel("label", repository, "", body),
     shows: label,
   }),
-  patch("/labels/:name", "issues or pulls", "issues/labels#update-a-label", {
+  patch("/labels/:name", "issues or pulls", {
     write: ({ repository, params }, body) => labels.putLabel("label", repository, nameSegment(params.name), body),
     shows: label,
   }),
-  remove("/labels/:name", "issues or pulls", "issues/labels#delete-a-label", {
+  remove("/labels/:name", "issues or pulls", {
     takes: "nothing",
     write: async ({ ctx, repository, params }) => {
       const known = await findLabel(ctx.db, repository.id, params.name ?? "");
       return labels.removeLabel("label", repository, nameSegment(params.name), known?.id ?? null);
     },
   }),
-  post("/milestones", "issues or pulls", "issues/milestones#create-a-milestone", {
+  post("/milestones", "issues or pulls", {
     write: ({ repository }, body) => labels.putLabel("milestone", repository, "", body),
     shows: milestone,
   }),
-  patch("/milestones/:number", "issues or pulls", "issues/milestones#update-a-milestone", {
+  patch("/milestones/:number", "issues or pulls", {
     write: (call, body) => labels.putLabel("milestone", call.repository, `/${requiredNumber(call)}`, body),
     shows: milestone,
   }),
-  remove("/milestones/:number", "issues or pulls", "issues/milestones#delete-a-milestone", {
+  remove("/milestones/:number", "issues or pulls", {
     takes: "nothing",
     write: async (call) => {
       const number = requiredNumber(call);
