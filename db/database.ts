@@ -259,6 +259,7 @@ interface DatabaseParts extends Pool {
   replicas: { all: Replicas; lane: Lane } | null;
   tracing: StatementTracing | null;
   clock: Clock;
+  isReadOnly: boolean;
 }
 
 interface StatementsUntil {
@@ -285,6 +286,8 @@ class Admitted implements Client {
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
   readonly #opened: DatabaseParts;
+  /** Whether it is a replica, and takes no writes. */
+  readonly isReadOnly: boolean;
 
   constructor(opened: DatabaseParts, { signal = null, admit }: StatementsUntil = {}) {
     const { names, replicas, tracing } = opened;
@@ -292,6 +295,7 @@ export class Database extends Runner {
     const client = replicas ? replicas.all.before(primary, { signal, lane: replicas.lane }) : primary;
     super(admit ? new Admitted(client, admit) : client, names, tracing);
     this.#opened = opened;
+    this.isReadOnly = opened.isReadOnly;
   }
 
   /**
@@ -350,6 +354,7 @@ export class Database extends Runner {
  * @param options.cancelBy the address at which Postgres is asked to cancel abandoned statements; see `until`
  * @param options.tracing records a span for each statement
  * @param options.clock what transactions take for the time
+ * @param options.isReadOnly `url` leads to a replica
  */
 export function openDatabase(
   url: string,
@@ -362,6 +367,7 @@ export function openDatabase(
     cancelBy,
     tracing = null,
     clock = SYSTEM_CLOCK,
+    isReadOnly = false,
   }: {
     isPooled?: boolean;
     maxConnections?: number;
@@ -371,10 +377,11 @@ export function openDatabase(
     cancelBy?: Queries;
     tracing?: StatementTracing | null;
     clock?: Clock;
+    isReadOnly?: boolean;
   } = {},
 ): Database {
   const pool = openPool(url, { maxConnections, applicationName });
-  const told = { replicas: null, tracing, clock };
+  const told = { replicas: null, tracing, clock, isReadOnly };
   if (isPooled) {
     const run = statementTimeoutMs > 0 ? runWithin(statementTimeoutMs) : null;
     return new Database({ pool, names: new StatementNames(0), cancel: async () => false, run, ...told });

@@ -49,7 +49,7 @@ async function loadUpstream(
   { edgeOf }: Pick<Config, "edgeOf">,
   { isCommand }: Pick<StoreOptions, "isCommand">,
 ): Promise<(local: Local) => Upstream> {
-  if (edgeOf !== null) return (await import("./upstream/client/upstream-of-edge.ts")).upstreamOfEdge;
+  if (edgeOf !== null) return (await import("./upstream/client/no-upstream.ts")).noUpstream;
   const { openUpstream } = await import("./upstream/client/client.ts");
   return (local) => openUpstream(local, { isCommand });
 }

@@ -64,6 +64,7 @@ export async function openStores(
     applicationName: `tain ${name}`,
     tracing,
     clock,
+    isReadOnly: config.edgeOf !== null,
   });
   resources.defer(() => db.close());
   const metrics = given ?? new Metrics();

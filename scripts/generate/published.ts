@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import type { ServedOperation } from "../../src/api/call/operation.ts";
 import { type Published, wholePath } from "../../src/api/description/published.ts";
 import { REST_OPERATIONS } from "../../src/api/operations.ts";
 
@@ -51,7 +50,7 @@ export function extractPublished(): Published {
   for (const [path, methods] of Object.entries<Json>(all.paths)) {
     for (const method of Object.keys(methods)) byForm.set(`${method} ${formOf(path)}`, path);
   }
-  const publishedPath = (served: ServedOperation) =>
+  const publishedPath = (served: (typeof REST_OPERATIONS)[number]) =>
     byForm.get(`${served.route.method.toLowerCase()} ${formOf(wholePath(served))}`);
   // If we serve an operation under two addresses, the service publishes only one.
   const byFunction = new Map<unknown, string>();

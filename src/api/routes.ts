@@ -9,6 +9,7 @@ import type { Handler, Route } from "../http/router.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
 import { LeftOut } from "../mirror/render/left-out.ts";
 import { RepositoryVersionsReader } from "../mirror/unchanged/unchanged.ts";
+import { RETRIES } from "../waits/retries.ts";
 import { mostEntries } from "../work/bounded.ts";
 import { Again, openPages } from "./call/again.ts";
 import type { ApiContext } from "./call/call.ts";
@@ -90,7 +91,7 @@ export function openApi(
 ): Api {
   const { repositoryVersions, replicas, primaryReads, primarySearches, readDb, searches, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });
-  const quota = new CallerQuota(given);
+  const quota = new CallerQuota(given, given.db.isReadOnly ? { redisAway: RETRIES.redisFarAway } : {});
   const upstream = new UpstreamForCallers(given, quota);
   const { edgeOf } = given.config;
   const forwarded = given.config.forwardCacheBytes > 0 && edgeOf === null ? new ForwardCache(given) : null;
@@ -163,7 +164,7 @@ export function openApi(
 /** Opens the connections for callers' reads, and the reader that asks how repositories stand. */
 function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "random" | "tracing">) {
   const { databaseUrl, databaseDirectUrl } = given.config;
-  const repositoryVersions = new RepositoryVersionsReader(given.config);
+  const repositoryVersions = new RepositoryVersionsReader({ ...given.config, isReadOnly: given.db.isReadOnly });
   const replicas = openReplicas(given, repositoryVersions);
   const lanes = lanesOf(given.config);
   const open = (lane: Lane) =>
@@ -172,6 +173,7 @@ function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "r
       isPooled: databaseDirectUrl !== null,
       applicationName: `tain ${lane}`,
       cancelBy: given.db,
+      isReadOnly: given.db.isReadOnly,
       tracing: given.tracing,
     });
   const [primaryReads, primarySearches] = [open("reads"), open("searches")];

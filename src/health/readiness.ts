@@ -29,8 +29,8 @@ export interface Lacking {
 }
 
 /**
- * What keeps the process from being ready; empty if it is ready. An edge needs only its replica: it answers even
- * without Redis and without the centre.
+ * What keeps the process from being ready; empty if it is ready. A process that reads from a replica alone needs only
+ * that: it answers even without Redis.
  * @param refusal whether Postgres takes writes
  */
 export async function findLacking(
@@ -39,13 +39,13 @@ export async function findLacking(
 ): Promise<Lacking[]> {
   const found = await Promise.all([
     bounded("postgres", checkPostgres(ctx, refusal)),
-    ctx.config.edgeOf === null ? bounded("redis", checkRedis(ctx)) : bounded("postgres", checkReplica(ctx)),
+    ctx.db.isReadOnly ? bounded("postgres", checkReplica(ctx)) : bounded("redis", checkRedis(ctx)),
   ]);
   return found.filter((one) => one !== null);
 }
 
 async function checkPostgres(
-  { config, db }: Pick<Context, "config" | "db">,
+  { db }: Pick<Context, "db">,
   refusal: () => Promise<WriteRefusal | null>,
 ): Promise<Lacking | null> {
   const fit = await schemaFit(db, { timeoutMs: CHECK_TIMEOUT_MS });
@@ -53,7 +53,7 @@ async function checkPostgres(
   switch (fit) {
     case "same":
     case "newer":
-      return config.edgeOf === null ? lackingWrites(await refusal()) : null;
+      return db.isReadOnly ? null : lackingWrites(await refusal());
     case "missing":
       return { what: "schema", check: "schema", reason: "migrations are missing; run `node db/migrate.ts`" };
     default:
@@ -77,7 +77,7 @@ async function checkReplica({ db }: Pick<Context, "db">): Promise<Lacking | null
   const [row] = await db.query<{ waits: boolean }>(sql`select pg_is_in_recovery() as waits`, {
     timeoutMs: CHECK_TIMEOUT_MS,
   });
-  const reason = "it takes writes itself, and so is no replica for an edge";
+  const reason = "it takes writes itself, and so is no replica";
   return row?.waits ? null : { what: "postgres", check: "postgres-standby", reason };
 }
 

@@ -114,7 +114,7 @@ function lengthOf(body: string | Buffer): { "Content-Length": string } {
 }
 
 function sendHead(response: ServerResponse, status: number, headers: ReplyHeaders, how: SendingRules): void {
-  // The answer of an edge's centre brings its own, in lower case.
+  // An answer that is passed on brings its own, in lower case.
   const isDated = "Date" in headers || "date" in headers;
   const dated = isDated ? headers : { ...headers, Date: how.now.toUTCString() };
   response.writeHead(status, how.isLast ? { ...dated, Connection: "close" } : dated);

@@ -122,8 +122,8 @@ export const RETRIES = {
   redisForBudget: { ...each(SECOND), until: "Redis is back" },
   /** Redis, after it did not answer for callers' quotas. */
   redisForCallers: { ...each(SECOND), until: "Redis is back" },
-  /** The same at an edge, where a broken line swallows the question for seconds. */
-  redisForCallersAtEdge: { ...each(30 * SECOND), until: "Redis is back" },
+  /** The same far from Redis, where a broken line swallows the question for seconds. */
+  redisFarAway: { ...each(30 * SECOND), until: "Redis is back" },
   /** A look at how far a replica is, for one read. The wait is short. */
   replicaPosition: { firstMs: 1, longestMs: 8, until: "a tenth of a second is over" },
   /** The same at an edge after a write, whose look asks the centre, too. */

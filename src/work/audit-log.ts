@@ -1,4 +1,4 @@
-import type { Queries } from "../../db/database.ts";
+import type { Database, Queries } from "../../db/database.ts";
 import { auditLog } from "../../db/schema/callers.ts";
 import { escapeLike, sql } from "../../db/sql.ts";
 import { levelOf } from "../failure.ts";
@@ -97,23 +97,30 @@ interface CountedRefusals {
   lastAt: Date;
 }
 
+interface RefusalContext extends LogContext {
+  db: Database;
+  log: Logger;
+}
+
 /**
  * Counts refusals of callers, and enters the counts once a minute. So strangers cannot fill the log. What cannot be
  * entered is counted on, and entered later.
  */
 export class RefusalCounts {
-  readonly #ctx: LogContext & { log: Logger };
+  readonly #ctx: RefusalContext;
   /** By action and address. */
   #counted = new Map<string, CountedRefusals>();
   #timer: NodeJS.Timeout | null = null;
   #entering: Promise<void> = Promise.resolve();
 
-  constructor(ctx: LogContext & { log: Logger }) {
+  constructor(ctx: RefusalContext) {
     this.#ctx = ctx;
   }
 
   /** `action`: such as `refusal.token`. */
   count(action: string, address: string): void {
+    // Whoever this request is passed on to counts it.
+    if (this.#ctx.db.isReadOnly) return;
     const own = `${action} ${address}`;
     const key = this.#counted.has(own) || this.#counted.size < ADDRESSES ? own : `${action} `;
     const now = this.#ctx.clock.now();

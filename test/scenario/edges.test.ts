@@ -194,7 +194,9 @@ test(
       await eventually(async () => expect((await atEdge(issue)).headers.get("warning")).toContain("110 tain"));
       const fresh = await atEdge(`${issue}?fresh=true`);
       expect(fresh).toMatchObject({ status: 200, body: { title: before } });
-      expect(fresh.headers.get("warning")).toContain('111 tain "Not refreshed: this is an edge');
+      expect(fresh.headers.get("warning")).toContain(
+        '111 tain "Not refreshed: this process reads from a replica alone',
+      );
       for (const [path, body] of [
         [`/repos/${world.first}/issues`, { title: "refused" }],
         ["/graphql", { query: mutation }],

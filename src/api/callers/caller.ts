@@ -53,8 +53,7 @@ export class Callers {
     this.#areAppsForwarded = areAppsForwarded(ctx.config);
     this.#upstreamUrl = ctx.config.upstreamUrl;
     this.#refusals = new RefusalCounts(ctx);
-    // An edge's database is a replica: its centre counts what it forwards.
-    this.logins = new Logins(ctx, quota, ctx.config.edgeOf === null ? this.#refusals : { count: () => {} });
+    this.logins = new Logins(ctx, quota, this.#refusals);
     this.#tokens = new ApiTokens(ctx);
     this.#upstream = new UpstreamCallers(ctx);
   }
@@ -319,9 +318,9 @@ export class ApiTokens {
     await Promise.all(this.#writes);
   }
 
-  /** Notes the token's use. No answer waits for this, and none fails with it. An edge has nowhere to note it. */
+  /** Notes the token's use. No answer waits for this, and none fails with it. */
   #noteUse(hash: string, known: RememberedToken): void {
-    if (this.#ctx.config.edgeOf !== null) return;
+    if (this.#ctx.db.isReadOnly) return;
     const now = this.#ctx.clock.now();
     if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
     known.usedAt = now.getTime();

@@ -13,8 +13,7 @@ interface Parts extends Pick<Context, "db" | "clock" | "log" | "config"> {
 
 /** Pauses the hooks that a token of upstream's made, since upstream refuses the token. */
 export async function pauseOfRefused(parts: Parts, token: string): Promise<void> {
-  // An edge has nowhere to note it.
-  if (parts.config.edgeOf !== null) return;
+  if (parts.db.isReadOnly) return;
   const made = await madeWith(parts, fingerprint(token));
   await pauseTargets(
     parts,
@@ -34,7 +33,7 @@ export async function pauseOfLostRights(
   token: string,
   { rights, isApps }: { rights: ReadonlyMap<number, RepositoryRights>; isApps: boolean },
 ): Promise<void> {
-  if (parts.config.edgeOf !== null) return;
+  if (parts.db.isReadOnly) return;
   const made = await madeWith(parts, fingerprint(token));
   const repositoryIds = made.flatMap(({ scope }) => (scope.kind === "repository" ? [scope.id] : []));
   if (repositoryIds.length === 0) return;

@@ -139,12 +139,15 @@ type QuotaContext = Pick<Context, "config" | "redis" | "clock" | "log">;
  */
 export class CallerQuota {
   readonly #ctx: QuotaContext;
+  /** How long Redis is not asked again, after it did not answer. */
+  readonly #redisAway: { firstMs: number };
   readonly #windows: LRUCache<string, Window>;
   readonly #timer: NodeJS.Timeout;
   readonly #returns = new Set<Promise<void>>();
   #redisAwayUntil = 0;
 
-  constructor(ctx: QuotaContext) {
+  constructor(ctx: QuotaContext, { redisAway = RETRIES.redisForCallers }: { redisAway?: { firstMs: number } } = {}) {
+    this.#redisAway = redisAway;
     this.#ctx = ctx;
     this.#windows = new LRUCache({ ...mostEntries(MAX_CALLERS), dispose: (window) => this.#giveBack(window) });
     this.#timer = setInterval(() => this.#giveBackIdle(), IDLE_MS);
@@ -280,9 +283,7 @@ export class CallerQuota {
         return;
       } catch (error) {
         // Meanwhile requests are counted here, and not delayed by Redis.
-        const { redisForCallers, redisForCallersAtEdge } = RETRIES;
-        this.#redisAwayUntil =
-          now + (this.#ctx.config.edgeOf === null ? redisForCallers : redisForCallersAtEdge).firstMs;
+        this.#redisAwayUntil = now + this.#redisAway.firstMs;
         this.#ctx.log[levelOf(error, "warn")](
           { err: error },
           "Redis cannot be asked about callers' quota; this process counts by itself",

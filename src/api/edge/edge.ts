@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
-import { isForCentre } from "../../operations/at-centre.ts";
+import { isForElsewhere } from "../../operations/elsewhere.ts";
 import { UnsafePathError } from "../../upstream/protocol/paths.ts";
 import { lookUntil } from "../../waits/repeated.ts";
 import { RETRIES } from "../../waits/retries.ts";
@@ -85,7 +85,7 @@ export class Edge {
       this.#count("replica");
       return reply;
     } catch (error) {
-      if (!isForCentre(error)) throw error;
+      if (!isForElsewhere(error)) throw error;
       return await this.#fromCentre(exchange, here, error);
     }
   }

@@ -18,7 +18,7 @@ const SHOWN_KINDS: readonly [RegExp, Kind][] = [
   [/^\/milestones(\/\d+)?$/, "milestone"],
 ];
 
-const CENTRE_AWAY = "this is an edge, and the centre cannot be reached";
+const ELSEWHERE = "this process reads from a replica alone, and those that ask upstream cannot be reached";
 
 type Refreshed = { confirmedAt: Date } | { notFresh: string } | { shown: Answer };
 
@@ -30,7 +30,7 @@ type Refreshed = { confirmedAt: Date } | { notFresh: string } | { shown: Answer 
  */
 export async function refreshShown(call: RepositoryCall, rest: string): Promise<Refreshed> {
   const { ctx, repository, query, caller } = call;
-  if (ctx.config.edgeOf !== null) return { notFresh: CENTRE_AWAY };
+  if (ctx.readDb.isReadOnly) return { notFresh: ELSEWHERE };
   const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
   if (!isSafePath(path)) return { notFresh: "its name cannot be sent to upstream as a path" };
   try {

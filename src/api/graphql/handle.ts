@@ -7,7 +7,7 @@ import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Confirmation } from "../../mirror/read/repositories.ts";
 import { type Kept, Reading, type RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
-import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
+import { ElsewhereError, isForElsewhere } from "../../operations/elsewhere.ts";
 import { Line, roomFor } from "../../work/line.ts";
 import { sendable } from "../../work/pace.ts";
 import { eitherOf, TimeLimit } from "../../work/signals.ts";
@@ -112,7 +112,7 @@ export class Graphql {
     return this.#validation.close();
   }
 
-  /** @param read the body, where it was read before. @throws AtCentreError for what an edge does not answer */
+  /** @param read the body, where it was read before. @throws ElsewhereError for what a replica does not answer */
   async handle(exchange: Exchange, read?: string): Promise<Reply> {
     return await answerRequest(this.#parts, exchange, {
       route: "/graphql",
@@ -149,8 +149,8 @@ export class Graphql {
       throw error;
     });
     if (!("cost" in query)) return await this.#answerUnknown(question, query);
-    if (ctx.config.edgeOf !== null && query.operation.operation !== "query")
-      throw new AtCentreError("An edge neither writes nor tells of changes");
+    if (ctx.db.isReadOnly && query.operation.operation !== "query")
+      throw new ElsewhereError("Who reads from a replica alone neither writes nor tells of changes");
     const side = mayBeForwarded(ctx, caller) ? await this.#sides.of(query, caller) : "ours";
     if (side === "upstream's") return await this.#forward(question, wholeDocument(query), query.cost.points);
     return await this.#answerHere(question, query, { side, paid: 0 });
@@ -275,8 +275,7 @@ export class Graphql {
 
   /** Upstream's answer to the whole document. @param points what the document costs here */
   async #forward({ request, caller, api, text }: CallersQuery, whole: WholeDocument, points: number): Promise<Reply> {
-    if (this.#parts.ctx.config.edgeOf !== null)
-      throw new AtCentreError("The replica does not hold all that was asked for");
+    if (this.#parts.ctx.db.isReadOnly) throw new ElsewhereError("The replica does not hold all that was asked for");
     if (points > 0 && (await request.spend(caller, points))) return this.#spentReply(request, caller);
     const { exchange, id: requestId } = request;
     const { headers, gone } = exchange;
@@ -356,7 +355,7 @@ export class Graphql {
     const bug = bugIn(result.errors);
     if (!bug) return reply(request, 200, body);
     const { ctx } = this.#parts;
-    const isForOthers = ctx.config.edgeOf === null ? isPostgresOutage : isForCentre;
+    const isForOthers = ctx.db.isReadOnly ? isForElsewhere : isPostgresOutage;
     if (bug.originalError instanceof ApiFault || isForOthers(bug.originalError)) throw bug.originalError;
     if (isPostgresCancelled(bug.originalError)) return this.#late(request);
     const { id: requestId } = request;

@@ -39,8 +39,8 @@ async function shownTo(
     const isMember = isOwner || (repositories === "all" && readsAll(kinds));
     return { collaborators: isMirror, isAdmin: isMirror, isMember, isOwner, teams: 0 };
   }
-  // An edge leaves what upstream has to be asked for to its centre.
-  if (ctx.config.edgeOf !== null) throw notHeld();
+  // Who reads from a replica alone leaves what upstream has to be asked for to others.
+  if (ctx.db.isReadOnly) throw notHeld();
   const nodeId = organization && (objectOf(JSON.parse(organization.document)).node_id ?? null);
   const shown = await caller.by.peopleShown({
     repository: repository?.nodeId ?? null,

@@ -10,7 +10,7 @@ import {
 } from "../../mirror/read/repositories.ts";
 import { type WantedList, want } from "../../mirror/store/wanted-lists.ts";
 import type { Kept, RepositoryVersion } from "../../mirror/unchanged/unchanged.ts";
-import { AtCentreError } from "../../operations/at-centre.ts";
+import { ElsewhereError } from "../../operations/elsewhere.ts";
 import type { Pace } from "../../work/pace.ts";
 import { shownVersion } from "../call/again.ts";
 import {
@@ -83,7 +83,7 @@ export async function answerTo(
     return inAskedForm(call, isPart ? partOf(dated) : dated, { markdown, pace: ctx.mirror.pace });
   };
   return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
-    if (error instanceof UnmirroredFault) leaveToCentre(ctx, call, match);
+    if (error instanceof UnmirroredFault) leaveElsewhere(ctx, call, match);
     if (error instanceof NotHeldFault) return await forwarded(ctx, { ...call, query: asked }, match, error);
     const mayAsk = error instanceof UnmirroredFault && forwarding && isRead(call.method);
     const answer = mayAsk ? await forwardAsCaller(call) : null;
@@ -110,7 +110,7 @@ function partOf(answer: Answer): Answer {
 async function forwarded(ctx: ApiContext, call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
   // Nobody could be asked for these callers, so the mirror's own answer is the whole answer.
   if (held instanceof UnshownFault && !mayForwardAs(call.caller)) throw held;
-  leaveToCentre(ctx, call, match);
+  leaveElsewhere(ctx, call, match);
   if (held instanceof UnreadFault && held.wanted) await askFor(ctx, call, held.wanted);
   const { forwarding } = ctx.config;
   const older = held instanceof OutdatedFault ? held.older : null;
@@ -136,12 +136,13 @@ async function askFor({ db, clock, upstream }: ApiContext, { caller }: Call, lis
 }
 
 /**
- * Leaves to the centre what an edge does not hold: the centre answers and counts it. @throws AtCentreError at an edge
+ * Leaves what a replica does not hold to a process that writes: it answers and counts the request.
+ * @throws ElsewhereError in a process that reads from a replica alone
  */
-function leaveToCentre({ config }: ApiContext, { quota, caller }: Call, match: Match | null): void {
-  if (config.edgeOf === null) return;
+function leaveElsewhere({ db }: ApiContext, { quota, caller }: Call, match: Match | null): void {
+  if (!db.isReadOnly) return;
   if (!match?.route.isFree) quota.refund(caller, match?.route.bucket ?? "core", 1);
-  throw new AtCentreError("The replica does not hold what was asked for");
+  throw new ElsewhereError("The replica does not hold what was asked for");
 }
 
 /** Our JSON with the bodies in the form that was asked for. */
@@ -157,11 +158,11 @@ async function inAskedForm(
 
 /** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
 async function runOperation(call: Call, { route, repository: named }: Match): Promise<Answer> {
-  const { config, db } = call.ctx;
+  const { db } = call.ctx;
   if (route.run.of === "service") {
     // A replica that was cut off replays minutes in a moment. So the confirmation is read before the rows, and is never
     // newer than they are.
-    const before = config.edgeOf !== null && !OWN.has(call.path) ? await findOldestConfirmation(db, call.access) : null;
+    const before = db.isReadOnly && !OWN.has(call.path) ? await findOldestConfirmation(db, call.access) : null;
     const answer = await route.run.with(call);
     if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
     const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};

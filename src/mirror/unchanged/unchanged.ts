@@ -5,7 +5,7 @@ import { ERA_OF_PRIMARY, ERA_OF_REPLICA, PEOPLE } from "../../../db/revisions.ts
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
-import { AtCentreError } from "../../operations/at-centre.ts";
+import { ElsewhereError } from "../../operations/elsewhere.ts";
 import { Rounds } from "../../work/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
@@ -78,9 +78,9 @@ export class RepositoryVersionsReader implements AsyncDisposable {
   constructor({
     databaseUrl,
     databaseDirectUrl,
-    edgeOf = null,
-  }: Pick<Config, "databaseUrl" | "databaseDirectUrl"> & Partial<Pick<Config, "edgeOf">>) {
-    this.#isOfReplica = edgeOf !== null;
+    isReadOnly = false,
+  }: Pick<Config, "databaseUrl" | "databaseDirectUrl"> & { isReadOnly?: boolean }) {
+    this.#isOfReplica = isReadOnly;
     this.#db = openDatabase(databaseUrl, {
       isPooled: databaseDirectUrl !== null,
       maxConnections: CONNECTIONS,
@@ -142,7 +142,7 @@ export class RepositoryVersionsReader implements AsyncDisposable {
     const find = () => this.#db.prepared<RepositoryVersionRow>(statement, { timeoutMs: ANSWER_TIMEOUT_MS });
     let rows = await find();
     if (rows.some(({ revision }) => revision === null)) {
-      if (this.#isOfReplica) throw new AtCentreError("DATABASE_URL of an edge leads to a server that is no replica");
+      if (this.#isOfReplica) throw new ElsewhereError("DATABASE_URL leads to a server that is no replica");
       await this.#db.query(sql`select begin_era()`);
       rows = await find();
     }

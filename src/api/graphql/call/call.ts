@@ -221,13 +221,13 @@ export class GraphqlCall {
   }
 
   /**
-   * The confirmation that an edge reads before the rows of a document, since a replica that was cut off replays minutes
-   * in a moment. Null: the document itself finds each repository before the rows in it, so its confirmation is early
+   * The confirmation that is read before the rows of a document where a replica alone is read, since one that was cut off
+   * replays minutes in a moment. Null: the document itself finds each repository before the rows in it, so its confirmation is early
    * enough.
    */
   async confirmedBefore({ selectionSet }: OperationDefinitionNode): Promise<Confirmation | null> {
     const isFound = (one: SelectionNode) => one.kind === "Field" && FINDS.has(one.name.value);
-    if (this.ctx.config.edgeOf === null || selectionSet.selections.every(isFound)) return null;
+    if (!this.#db.isReadOnly || selectionSet.selections.every(isFound)) return null;
     return await findOldestConfirmation(this.#ctx.readDb, this.access);
   }
 
