@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import axe from "axe-core";
 import { type Browser, chromium, type Locator, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -62,7 +62,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
         WEBHOOK_SECRET: SECRETS.join(","),
       },
       fill: ({ world: upstream }) =>
-        void generateWorld(upstream, { seed: 12, repositories: 5, issues: 500, pulls: 120 }),
+        void generateWorld(upstream, { seed: 12, repositories: 5, issues: 500, pulls: 600 }),
     });
     await world.mirror(world.first);
     browser = await chromium.launch({ executablePath: found.path, args: ["--no-sandbox"] });
@@ -118,19 +118,19 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     timeout: LONG_TEST_MS,
   }, async () => {
     const second = secondOf(world);
-    // Reading a page of the copy takes longer than the time between two looks of the operator's page, even on a busy
-    // machine.
-    world.simulator.setFaults({ http: [{ kind: "slow", delayMs: 4_000, match: `/repos/${second}/|/graphql` }] });
+    // The bar is there from when the length of every list is known, so the copy is held in its last phase.
+    using pages = holdLastPhase(world);
     await page.getByLabel("Mirror another").fill(second);
     await page.getByRole("button", { name: "Mirror it" }).click();
     const copied = row(page, second).getByRole("progressbar");
     await copied.waitFor({ timeout: 60_000 });
     const first = Number(await copied.getAttribute("value"));
+    pages.letThrough(1);
     await expect
       .poll(async () => Number(await copied.getAttribute("value")), { timeout: 60_000 })
       .toBeGreaterThan(first);
     await shoot(page, "copying-light");
-    world.simulator.setFaults({});
+    pages.letThrough(Number.POSITIVE_INFINITY);
     await row(page, second).getByText("live", { exact: true }).waitFor({ timeout: 60_000 });
     await page.getByText(/its copy begins, its webhook is registered|is live, its webhook is registered/).waitFor();
   });
@@ -433,6 +433,31 @@ function row(page: Page, text: string): Locator {
 
 function hooksOf({ simulator: { world: upstream } }: TestWorld, name: string) {
   return [...upstream.hooks.values()].filter(({ repository }) => upstream.fullName(repository) === name);
+}
+
+/** Holds the pages of the last phase of copies, which ask GraphQL for pull requests, but for as many as are let through. */
+function holdLastPhase({ ctx: { upstream } }: TestWorld) {
+  const held: (() => void)[] = [];
+  let free = 0;
+  const graphql = upstream.graphql.bind(upstream);
+  const spy = vi.spyOn(upstream, "graphql").mockImplementation(async (document, ...asked) => {
+    if (document.includes("pullRequests(first: $first")) {
+      if (free < 1) await new Promise<void>((resolve) => void held.push(resolve));
+      free -= 1;
+    }
+    return await graphql(document, ...asked);
+  });
+  const letThrough = (count: number) => {
+    free += count;
+    for (const go of held.splice(0, count)) go();
+  };
+  return {
+    letThrough,
+    [Symbol.dispose]: () => {
+      spy.mockRestore();
+      letThrough(Number.POSITIVE_INFINITY);
+    },
+  };
 }
 
 /** The busiest repository after the first one. */
