@@ -41,7 +41,7 @@ const ARROWS = {
   "src/schema.ts": ["db", "src/kinds"],
   "src/mirror": ["base", "src/kinds"],
   "src/inbox": ["base", "src/context.ts", "src/queues"],
-  "src/events": ["base", "src/context.ts", "src/queues"],
+  "src/events": ["base", "src/kinds", "src/context.ts", "src/queues"],
   "src/receiver": ["base", "src/context.ts", "src/http", "src/inbox"],
   "src/sync": [
     "base",

@@ -33,6 +33,10 @@ export type TargetScope = "repository" | "organization" | "everything";
 export type TargetMadeBy = "api" | "operator";
 export type TargetContentType = "json" | "form";
 
+export const TARGET_FORMATS = ["slack", "teams", "discord", "cloudevents"] as const;
+/** How events are told to a target that does not want them as upstream sent them. */
+export type TargetFormat = (typeof TARGET_FORMATS)[number];
+
 export type ResourceKind =
   | "user"
   | "repository"

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, foreignKey, index, integer, json, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
 import { bytea, int8, timestamptz } from "./columns.ts";
-import type { TargetContentType, TargetMadeBy, TargetScope, TokenOf } from "./states.ts";
+import type { TargetContentType, TargetFormat, TargetMadeBy, TargetScope, TokenOf } from "./states.ts";
 
 /**
  * One row is one address that events are sent to: a hook that somebody registered here, or one that an operator named.
@@ -30,11 +30,18 @@ export const targets = pgTable(
     tokenOf: text("token_of").$type<TokenOf>(),
     token: text(),
     pausedWhy: text("paused_why"),
+    format: text().$type<TargetFormat>(),
+    actions: text().array(),
+    labels: text().array(),
   },
   (table) => [
     index("targets_scope").on(table.scope, table.scopeId),
     check("targets_content_type", sql`(content_type = ANY (ARRAY['json'::text, 'form'::text]))`),
     check("targets_disabled", sql`((disabled_at IS NULL) = (problem IS NULL))`),
+    check(
+      "targets_format",
+      sql`(format = ANY (ARRAY['slack'::text, 'teams'::text, 'discord'::text, 'cloudevents'::text]))`,
+    ),
     check("targets_made_by", sql`(made_by = ANY (ARRAY['api'::text, 'operator'::text]))`),
     check("targets_scope", sql`(scope = ANY (ARRAY['repository'::text, 'organization'::text, 'everything'::text]))`),
     check(

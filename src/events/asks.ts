@@ -17,6 +17,8 @@ export interface Ask {
   /** Null: the delivery has the payload. */
   payload: Buffer | null;
   redelivery: boolean;
+  /** When the delivery was received, or the request asked for. */
+  receivedAt: Date;
   /** Whether the mirror made the delivery itself, of a change that no webhook reported. */
   isMade: boolean;
   /** Other turns may take the ask from then on. */
@@ -66,7 +68,9 @@ export async function takeAsk({ db, clock }: Pick<Context, "db" | "clock">, targ
       where id = (select id from target_asks where target_id = ${targetId}
           and (held_until is null or held_until <= ${now}) order by id limit 1 for update skip locked)
       returning id, guid, event, action, repository_id::float8 as "repositoryId", delivery_id as "deliveryId", payload,
-        redelivery, exists (select from events e where e.delivery_id = target_asks.delivery_id and e.is_made) as "isMade"`);
+        redelivery, exists (select from events e where e.delivery_id = target_asks.delivery_id and e.is_made) as "isMade",
+        coalesce((select min(e.received_at) from events e where e.delivery_id = target_asks.delivery_id), asked_at)
+          as "receivedAt"`);
   return ask ? { ...ask, heldUntil } : null;
 }
 

@@ -10,6 +10,7 @@ export interface NextEvent {
   guid: string;
   event: string;
   action: string | null;
+  receivedAt: Date;
   /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
 }
@@ -73,7 +74,8 @@ export async function nextEvents(
   { repositoryId, doneId, wantedId }: HeldCursor,
 ): Promise<NextEvent[]> {
   return await db.prepared<NextEvent>(sql`
-    select id::float8 as id, delivery_id as "deliveryId", guid, event, action, is_made as "isMade" from events
+    select id::float8 as id, delivery_id as "deliveryId", guid, event, action,
+        received_at as "receivedAt", is_made as "isMade" from events
       where repository_id = ${repositoryId} and id > ${doneId} and id <= ${wantedId} order by id limit ${EVENTS_READ}`);
 }
 

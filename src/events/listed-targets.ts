@@ -3,10 +3,10 @@ import type { Context } from "../context.ts";
 import { users } from "../schema.ts";
 import { addressFault } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
-import { listTargets, type Maker, SealedSecretError, secretOf, type Target } from "./target.ts";
+import { listTargets, type Maker, SealedSecretError, secretOf, type Target, type Telling } from "./target.ts";
 
 /** A target, with the outcome of its last request and its problem. */
-export interface ListedTarget {
+export interface ListedTarget extends Telling {
   id: number;
   /** What the target hears about: a name, or `everything`. */
   for: string;
@@ -36,10 +36,11 @@ export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Pr
   const tokenNames = await tokenNamesOf(ctx, found);
   const listed: ListedTarget[] = [];
   for (const target of found) {
-    const { id, url, events, madeBy, active, disabledAt, maker, pausedWhy } = target;
+    const { id, url, events, format, actions, labels, madeBy, active, disabledAt, maker, pausedWhy } = target;
     const lastStatus = last.get(id)?.status ?? null;
     listed.push({
-      ...{ id, for: names.get(id) ?? "?", url, events, madeBy, lastStatus, waiting: waiting.get(id) ?? null },
+      ...{ id, for: names.get(id) ?? "?", url, events, format, actions, labels },
+      ...{ madeBy, lastStatus, waiting: waiting.get(id) ?? null },
       maker: maker && {
         ...maker,
         login: logins.get(maker.userId) ?? null,

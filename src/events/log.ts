@@ -109,10 +109,11 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
     ), placed as (
       update events e set id = r.place from (select *, nextval('event_place') as place from ready) r
         where e.repository_id = r.repository_id and e.guid = r.guid
-        returning e.repository_id, e.id, e.event, e.owner_id
+        returning e.repository_id, e.id, e.event, e.action, e.owner_id
     ), asked as (
       select t.id as target_id, p.repository_id, min(p.id) - 1 as done_id, max(p.id) as wanted_id from placed p
-        join targets t on t.active and t.events && array['*', p.event] and (t.scope = 'everything'
+        join targets t on t.active and t.events && array['*', p.event]
+          and (t.actions is null or p.action = any(t.actions)) and (t.scope = 'everything'
           or (t.scope = 'repository' and t.scope_id = p.repository_id)
           or (t.scope = 'organization' and t.scope_id = p.owner_id))
         group by t.id, p.repository_id

@@ -140,10 +140,10 @@ async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<strin
   return length === 0 ? null : Buffer.concat(parts).toString("utf8");
 }
 
-/** How long a `Retry-After` asks to wait: seconds, or a date. Pure. */
+/** How long a `Retry-After` asks to wait: seconds, of which some services give parts, or a date. Pure. */
 export function waitOf(header: string | string[] | undefined, now: Date): number | null {
   const [text = ""] = [header].flat();
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  if (/^\d{1,9}(\.\d{1,9})?$/.test(text)) return Math.ceil(Number(text) * 1_000);
   const at = Date.parse(text);
   return Number.isNaN(at) ? null : Math.max(0, at - now.getTime());
 }

@@ -1,18 +1,28 @@
 import { createHmac } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
+import type { TargetFormat } from "../../db/schema/states.ts";
 import type { Config } from "../config.ts";
+import { type Fields, objectOf, textOf } from "../json.ts";
 import { VERSION } from "../version.ts";
+import { cloudEventOf } from "./formats/cloud-event.ts";
+import { discordMessage } from "./formats/discord.ts";
+import { noticeOf } from "./formats/notice.ts";
+import { slackMessage } from "./formats/slack.ts";
+import { teamsMessage } from "./formats/teams.ts";
 import type { Target } from "./target.ts";
 
 /** The contents of a request to a target. */
 export interface Message {
   event: string;
+  action: string | null;
   /** Upstream's GUID, the same in each attempt. */
   guid: string;
   /** The event's place in the ordered log; null: it is not in the log. */
   eventId: number | null;
   /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
+  /** When the event, or what was asked for, was received. */
+  receivedAt: Date;
   /** When this attempt begins. */
   sentAt: Date;
   /**
@@ -27,27 +37,33 @@ export interface TargetRequest {
   body: Buffer;
 }
 
-const BODY_TYPES = { json: "application/json", form: "application/x-www-form-urlencoded" };
-
-/** The request to a target, with the headers that the service sends (its documentation: "Delivery headers"). */
+/**
+ * The request to a target, with the headers that the service sends (its documentation: "Delivery headers"). Chats get
+ * none of these, since nothing there reads them.
+ */
 export async function requestTo(
-  { config }: { config: Pick<Config, "upstreamUrl"> },
-  target: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo" | "installationId">,
+  ctx: { config: Pick<Config, "upstreamUrl"> },
+  target: Pick<Target, "id" | "scope" | "contentType" | "format" | "rewriteTo" | "installationId">,
   secret: string | null,
-  { event, guid, eventId, isMade, sentAt, payload: original }: Message,
+  message: Message,
 ): Promise<TargetRequest> {
-  const { id, scope, contentType, rewriteTo, installationId } = target;
-  const moved = rewriteTo === null ? original : rewritten(original, { from: config.upstreamUrl, to: rewriteTo });
-  const payload = installationId === null ? moved : withInstallation(moved, installationId);
-  const body =
-    contentType === "json"
-      ? payload
-      : Buffer.from(new URLSearchParams({ payload: payload.toString("utf8") }).toString());
+  const { id, scope, contentType, format } = target;
+  const { event, guid, eventId, isMade, sentAt } = message;
+  const payload = payloadFor(ctx, target, message);
+  const { body, type } =
+    format !== null
+      ? toldAs(format, payload, message, target.rewriteTo ?? ctx.config.upstreamUrl)
+      : contentType === "json"
+        ? { body: payload, type: "application/json" }
+        : {
+            body: Buffer.from(new URLSearchParams({ payload: payload.toString("utf8") }).toString()),
+            type: "application/x-www-form-urlencoded",
+          };
+  const common = { Accept: "*/*", "content-type": type, "User-Agent": `GitHub-Hookshot/tain-${VERSION}` };
+  if (isChat(format)) return { headers: common, body };
   return {
     headers: {
-      Accept: "*/*",
-      "content-type": BODY_TYPES[contentType],
-      "User-Agent": `GitHub-Hookshot/tain-${VERSION}`,
+      ...common,
       "X-GitHub-Delivery": guid,
       "X-GitHub-Event": event,
       "X-GitHub-Hook-ID": String(id),
@@ -71,6 +87,52 @@ export async function requestTo(
     },
     body,
   };
+}
+
+/** Whether a format is a message for people. */
+export function isChat(format: TargetFormat | null): boolean {
+  return format !== null && format !== "cloudevents";
+}
+
+/** The payload for a target that does not want it as upstream sent it. Pure. */
+function payloadFor(
+  { config }: { config: Pick<Config, "upstreamUrl"> },
+  { rewriteTo, installationId }: Pick<Target, "rewriteTo" | "installationId">,
+  { payload }: Pick<Message, "payload">,
+): Buffer {
+  const moved = rewriteTo === null ? payload : rewritten(payload, { from: config.upstreamUrl, to: rewriteTo });
+  return installationId === null ? moved : withInstallation(moved, installationId);
+}
+
+/** Longer payloads would hold the event loop while they are parsed. No issue or comment is so long. */
+const MOST_PARSED_BYTES = 1_000_000;
+
+/** A payload's document. Null: it is too long to be read. Pure. */
+export function parsedPayload(payload: Buffer): Fields | null {
+  return payload.length > MOST_PARSED_BYTES ? null : objectOf(JSON.parse(payload.toString("utf8")));
+}
+
+/** An event in a format of others. Pure. @param api the address by which the target knows the API */
+function toldAs(format: TargetFormat, payload: Buffer, message: Message, api: string): { body: Buffer; type: string } {
+  const parsed = parsedPayload(payload);
+  const asJson = (document: object) => ({ body: Buffer.from(JSON.stringify(document)), type: "application/json" });
+  switch (format) {
+    case "slack":
+      return asJson(slackMessage(noticeOf(message, parsed)));
+    case "teams":
+      return asJson(teamsMessage(noticeOf(message, parsed)));
+    case "discord":
+      return asJson(discordMessage(noticeOf(message, parsed)));
+    case "cloudevents": {
+      const place = textOf(objectOf(parsed?.repository).url) ?? textOf(objectOf(parsed?.organization).url);
+      // Not the place in the log: a request that is made once more has none.
+      const event = { ...message, id: message.guid };
+      const told = cloudEventOf(event, { source: place ?? api, payload: parsed, data: payload.toString("utf8") });
+      return { body: Buffer.from(told), type: "application/cloudevents+json; charset=utf-8" };
+    }
+    default:
+      throw new Error(`There is no format ${format satisfies never}`);
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { and, eq, gt, type InferSelectModel, isNotNull } from "drizzle-orm";
 import type { Queries, Transaction } from "../../db/database.ts";
-import type { TargetContentType, TargetMadeBy, TargetScope, TokenOf } from "../../db/schema/states.ts";
+import type { TargetContentType, TargetFormat, TargetMadeBy, TargetScope, TokenOf } from "../../db/schema/states.ts";
 import { type SQL, sql } from "../../db/sql.ts";
 import { takeTurns } from "../../db/turns.ts";
 import { openAny, sealNewest } from "../config/sealing.ts";
@@ -29,6 +29,16 @@ export interface TargetConfig {
   rewriteTo: string | null;
 }
 
+/** How events are told to a target, and which. An operator alone chooses this. */
+export interface Telling {
+  /** Null: as upstream sent them. */
+  format: TargetFormat | null;
+  /** Only events with one of these actions; null: all. */
+  actions: readonly string[] | null;
+  /** Only events about something with one of these labels, in any case; null: all. */
+  labels: readonly string[] | null;
+}
+
 /** Who registered a target, or resumed it last. */
 export interface Maker {
   userId: number;
@@ -39,7 +49,7 @@ export interface Maker {
 }
 
 /** Where events are sent. */
-export interface Target extends Omit<TargetConfig, "secret"> {
+export interface Target extends Omit<TargetConfig, "secret">, Telling {
   id: number;
   scope: Scope;
   madeBy: TargetMadeBy;
@@ -97,7 +107,7 @@ async function judged(tx: Transaction, scope: Scope, except: number | null, requ
   require((await listTargets({ db: tx }, scope)).filter(({ id }) => id !== except));
 }
 
-interface NewTarget extends TargetConfig, Pick<Target, "scope" | "madeBy"> {
+interface NewTarget extends TargetConfig, Partial<Telling>, Pick<Target, "scope" | "madeBy"> {
   installationId?: Target["installationId"];
   maker?: Target["maker"];
 }
@@ -105,7 +115,7 @@ interface NewTarget extends TargetConfig, Pick<Target, "scope" | "madeBy"> {
 /** @throws what `require` does */
 export async function createTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
-  { scope, maker = null, secret, events, ...given }: NewTarget,
+  { scope, maker = null, secret, events, actions = null, labels = null, ...given }: NewTarget,
   require: RequireFit | null = null,
 ): Promise<Target> {
   const now = clock.now();
@@ -119,6 +129,8 @@ export async function createTarget(
         scopeId: scope.id,
         secret: sealSecret(config, secret),
         events: [...events],
+        actions: actions && [...actions],
+        labels: labels && [...labels],
         ...makerColumns(maker),
         createdAt: now,
         updatedAt: now,

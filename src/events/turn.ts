@@ -26,9 +26,12 @@ import { type Message, requestTo, type TargetRequest } from "./request.ts";
 import type { SendSlot } from "./send-slots.ts";
 import { noteSent, type Sending } from "./sent.ts";
 import { findTarget, SealedSecretError, secretOf, type Target } from "./target.ts";
+import { wantsEvent, wantsLabels } from "./wanted.ts";
 
 /** How many repositories' events a target is sent at once. Events of one repository are sent one after the other. */
 const LANES = 4;
+/** The status of a target that was sent too much: Slack and Discord let a webhook have about one a second. */
+const TOO_MANY = 429;
 /** After this time other targets have their turn. */
 const TURN_MS = 5_000;
 
@@ -45,6 +48,8 @@ interface Turn {
   isCrowded: boolean;
   /** When the first event that failed is tried again. */
   retryAt: Date | null;
+  /** The target asks for fewer requests: all of its repositories wait until `retryAt`. */
+  isLimited: boolean;
 }
 
 /**
@@ -68,12 +73,18 @@ export async function sendTo(
     isDrained: false,
     isCrowded: false,
     retryAt: null,
+    isLimited: false,
   };
   // The wait for room took the turn's time. The events have a turn of their own, and do not wait behind the ask.
   if ((await sendAsked(ctx, client, targetId, turn)) === "crowded") begun = performance.now();
   await runLanes(ctx, client, targetId, turn);
-  if (turn.retryAt && turn.accepted === 0) await postpone(ctx, targetId, turn.retryAt);
+  if (turn.retryAt && waitsWhole(turn)) await postpone(ctx, targetId, turn.retryAt);
   return turn.isOver();
+}
+
+/** Whether a target that has refused an event is left alone with all of its repositories. */
+function waitsWhole({ accepted, isLimited }: Turn): boolean {
+  return accepted === 0 || isLimited;
 }
 
 /** "crowded": there was no room for the payload of an ask, which is given back. */
@@ -151,7 +162,7 @@ async function runLane(
     if (events.length === 0) await take(ctx, cursor, { to: "next", doneId: cursor.wantedId });
     const isGivenBack = await sendNext(ctx, client, { target, cursor, turn }, events);
     if (!isGivenBack && (await releaseCursor(ctx, cursor))) turn.isDrained = false;
-    if (turn.isCrowded || (turn.retryAt && turn.accepted === 0)) return;
+    if (turn.isCrowded || (turn.retryAt && waitsWhole(turn))) return;
   }
 }
 
@@ -163,8 +174,8 @@ async function sendNext(
   events: readonly NextEvent[],
 ): Promise<boolean> {
   for (const event of events) {
-    if (turn.isOver() || !isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
-    const isWanted = target.events.includes("*") || target.events.includes(event.event);
+    if (turn.isOver() || turn.isLimited || !isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
+    const isWanted = wantsEvent(target, event);
     const opened = isWanted ? await openPayload(ctx, client.room, event.deliveryId) : "gone";
     if (opened === "crowded") {
       turn.isCrowded = true;
@@ -177,6 +188,10 @@ async function sendNext(
       continue;
     }
     using payload = opened;
+    if (!wantsLabels(target, payload.bytes)) {
+      if ((await take(ctx, cursor, { to: "next", doneId: event.id })) !== "next") return true;
+      continue;
+    }
     using slot = await client.slots.take();
     if (!isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
     if ((await sendOne(ctx, client, { target, cursor, turn }, event, { payload, slot })) !== "next") return true;
@@ -222,8 +237,11 @@ async function sendOne(
   };
   const moved = await noteRequest(ctx, target, tried, { ...sending, ...timesOf(tried) }, stepOf(cursor, step, now));
   if (isGood) turn.accepted += 1;
-  else if (step.to === "again") turn.retryAt ??= step.retryAt;
-  else if (step.to === "next")
+  else if (step.to === "again") {
+    const isLimited = outcome.statusCode === TOO_MANY;
+    turn.isLimited ||= isLimited;
+    if (isLimited || turn.retryAt === null) turn.retryAt = step.retryAt;
+  } else if (step.to === "next")
     ctx.log.error({ targetId: target.id, guid: event.guid, status: outcome.status }, "An event is given up");
   return followStep(cursor, step, moved, now);
 }

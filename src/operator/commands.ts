@@ -23,7 +23,7 @@ const OFFERED: Readonly<Record<string, { flags?: readonly string[]; values?: rea
   "hooks rotate": {},
   "jobs clear": { flags: ["all"] },
   "jobs retry": { flags: ["all"] },
-  "targets add": { flags: ["form", "rewrite-urls"], values: ["for", "events"] },
+  "targets add": { flags: ["form", "rewrite-urls"], values: ["for", "events", "actions", "labels", "format"] },
   "targets enable": {},
   "targets remove": {},
   "targets resend": {},

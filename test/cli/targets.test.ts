@@ -80,6 +80,48 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
   });
 });
 
+test("a chat's webhook is added without a secret, with what it wants, and what makes no sense is refused in words", async () => {
+  await using world = await openWorld({ workers: false, env: { TARGETS_ALLOWED: "127.0.0.1" } });
+  const url = "http://127.0.0.1:8080/services/T0/B0/x";
+  const tain = (...args: string[]) => tainOn(world, ["targets", ...args], { TARGETS_ALLOWED: "127.0.0.1" });
+  const added = await tain(
+    "add",
+    url,
+    "--format",
+    "slack",
+    "--events",
+    "issues",
+    "--actions",
+    "opened, closed",
+    "--labels",
+    "bug",
+  );
+  expect(added).toMatchObject({ code: 0, stdout: "" });
+  const cloud = await tain("add", url, "--format", "cloudevents");
+  expect(cloud.stdout).toMatch(/^[0-9a-f]{48}\n$/);
+  const [, slack = "", other = ""] = (await tain("list")).stdout.split("\n");
+  expect(slack.split(/ {2,}/)).toEqual(expect.arrayContaining([`${url} as slack`, "issues if opened,closed with bug"]));
+  expect(other.split(/ {2,}/)).toEqual(expect.arrayContaining([`${url} as cloudevents`, "*"]));
+  expect((await tain("list", "--json")).json.targets).toMatchObject([
+    { format: "slack", actions: ["opened", "closed"], labels: ["bug"] },
+    { format: "cloudevents", actions: null, labels: null },
+  ]);
+  for (const [args, sentence] of [
+    [["--format", "irc"], "--format takes slack, teams, discord or cloudevents, and not irc"],
+    [
+      ["--format", "teams", "--form"],
+      "--form is for events as upstream sent them: leave out --format teams, or --form",
+    ],
+    [
+      ["--format", "discord", "--secret-file", "x"],
+      "--secret-file is for events as upstream sent them: leave out --format discord, or --secret-file",
+    ],
+    [["--actions", "opened,"], '--actions takes names, comma separated, and not "opened,"'],
+    [["--labels", " ,bug"], '--labels takes names, comma separated, and not " ,bug"'],
+  ] as const)
+    expect(await tain("add", url, ...args)).toMatchObject({ code: 2, stderr: `tain: ${sentence}\n` });
+});
+
 const OF_APP = ',"installation":{"id":4711,"node_id":"MDIzOkludGVncmF0aW9uSW5zdGFsbGF0aW9uNDcxMQ=="}';
 
 test.each([

@@ -118,9 +118,17 @@ test("its address is a secret, and a wrong one stops the process in words", () =
 });
 
 test("each signed request has a time that is signed as well, so that it cannot be sent again later", async () => {
-  const target = { id: 1, scope: { kind: "repository", id: 2 }, contentType: "json", rewriteTo: null } as const;
+  const target = {
+    id: 1,
+    scope: { kind: "repository", id: 2 },
+    contentType: "json",
+    format: null,
+    rewriteTo: null,
+  } as const;
   const payload = Buffer.from('{"action":"created"}');
-  const message = { event: "star", guid: "g", eventId: 3, isMade: false, payload, sentAt: new Date(1_700_000_000_900) };
+  const at = new Date(1_700_000_000_900);
+  const of = { event: "star", action: "created", guid: "g", eventId: 3, isMade: false };
+  const message = { ...of, payload, receivedAt: at, sentAt: at };
   const config = { upstreamUrl: "https://api.github.com" };
   const { headers, body } = await requestTo({ config }, { ...target, installationId: null }, "s", message);
   expect(headers["X-Tain-Timestamp"]).toBe("1700000000");

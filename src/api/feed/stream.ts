@@ -1,3 +1,4 @@
+import { cloudEventOf } from "../../events/formats/cloud-event.ts";
 import type { LogEnd } from "../../events/log-end.ts";
 import { type EventFilter, keptAfter, type LoggedEvent, readEvents, readPayloads } from "../../events/log-reads.ts";
 import { type Fields, objectOf } from "../../json.ts";
@@ -8,7 +9,7 @@ import { accessOf, type User } from "../callers/permissions.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { StreamWriter } from "../streams/lasting.ts";
-import { endText, envelopeOf, eventText, type FeedForm } from "./envelope.ts";
+import { endText, eventText, type FeedForm } from "./envelope.ts";
 import type { FeedEnd, FeedMeter } from "./metering.ts";
 import { EventReader, writtenIn } from "./shown-payload.ts";
 
@@ -164,7 +165,7 @@ export class FeedStream {
       () => {
         const data = reader.shown(event, document, repository);
         const { payload } = document;
-        return data === null ? null : envelopeOf(event, { source: this.#sourceOf(event, repository), payload, data });
+        return data === null ? null : cloudEventOf(event, { source: this.#sourceOf(event, repository), payload, data });
       },
     );
   }

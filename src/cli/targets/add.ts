@@ -1,10 +1,12 @@
 import { readFile } from "node:fs/promises";
+import { TARGET_FORMATS, type TargetFormat } from "../../../db/schema/states.ts";
 import { addressFault } from "../../events/address-guard.ts";
 import { wantsChanged } from "../../events/log.ts";
+import { isChat } from "../../events/request.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
-import { type Action, CommandError, type Given, UsageError } from "../terminal/command.ts";
+import { type Action, CommandError, type Given, listOf, UsageError } from "../terminal/command.ts";
 import { newSecret } from "../terminal/instance.ts";
 import { type OpenedInstance, openInstance } from "../terminal/open-instance.ts";
 import type { Output } from "../terminal/output.ts";
@@ -21,6 +23,9 @@ export const add: Action = {
   values: {
     for: { takes: "NAME", about: "only those of owner/name, or of 'owner/*' (default: of everything mirrored)" },
     events: { takes: "LIST", about: "only these, comma separated: issues,pull_request (default: all)" },
+    actions: { takes: "LIST", about: "only with one of these actions: opened,closed (default: with any)" },
+    labels: { takes: "LIST", about: "only about issues and pull requests with one of these labels" },
+    format: { takes: "FORMAT", about: "slack, teams, discord or cloudevents (default: as upstream sent it)" },
     installation: {
       takes: "ID",
       about: "name this installation of an App in what is sent, for the App whose URL it is",
@@ -29,7 +34,8 @@ export const add: Action = {
   },
   about: `
 Sends every event to the address from now on, as upstream sent it, once the mirror shows what it
-tells. Prints the secret that requests are signed with; it is shown this once.`,
+tells. Prints the secret that requests are signed with; it is shown this once. To an incoming webhook of
+Slack, Teams (Workflows) or Discord it sends messages for people, unsigned.`,
   run: runAdd,
 };
 
@@ -41,14 +47,16 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
   const odd = events.find((each) => !/^(\*|[a-z_]+)$/.test(each));
   if (odd !== undefined)
     throw new UsageError(`--events names ${JSON.stringify(odd)}, which is no event: write such as issues,pull_request`);
+  const format = formatIn(values, flags);
+  const [actions, labels] = [listIn(values, "actions"), listIn(values, "labels")];
   const given = values.get("for");
   const installationId = installationIn(values, given);
   const [pattern] = given === undefined ? [] : readPatterns("targets add --for", [given]);
   const file = values.get("secret-file");
-  const secret = file === undefined ? newSecret() : await readSecret(file);
+  const secret = isChat(format) ? null : file === undefined ? newSecret() : await readSecret(file);
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
-  requireSealing(opened);
+  if (secret !== null) requireSealing(opened);
   const fault = addressFault(ctx.config.targetsAllowed, url);
   if (fault === "malformed")
     throw new UsageError(`${url} is no address of a web server, such as https://ci.example/hook`);
@@ -62,13 +70,39 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
     ...{ url, contentType: flags.has("form") ? "form" : "json", insecureSsl: false, secret, events, active: true },
     rewriteTo: flags.has("rewrite-urls") ? apiOf(opened) : null,
     installationId,
+    ...{ format, actions, labels },
   });
   await wantsChanged(ctx);
-  output.document({ id: target.id, secret: file === undefined ? secret : null });
+  const made = file === undefined ? secret : null;
+  output.document({ id: target.id, secret: made });
   // The secret is the only text on stdout, so that a script can read it.
-  if (file === undefined) output.line(secret);
+  if (made !== null) output.line(made);
   output.note(`tain: target ${target.id} hears of ${pattern ?? "everything"} from now on`);
   return 0;
+}
+
+/** @throws UsageError */
+function formatIn(values: Given["values"], flags: Given["flags"]): TargetFormat | null {
+  const text = values.get("format");
+  if (text === undefined) return null;
+  const format = TARGET_FORMATS.find((each) => each === text);
+  if (format === undefined) throw new UsageError(`--format takes ${listOf(TARGET_FORMATS, "or")}, and not ${text}`);
+  const odd = ["form", ...(isChat(format) ? ["secret-file", "installation", "rewrite-urls"] : [])].find(
+    (each) => flags.has(each) || values.has(each),
+  );
+  if (odd === undefined) return format;
+  throw new UsageError(`--${odd} is for events as upstream sent them: leave out --format ${format}, or --${odd}`);
+}
+
+/** @throws UsageError */
+function listIn(values: Given["values"], name: "actions" | "labels"): string[] | null {
+  const list = values
+    .get(name)
+    ?.split(",")
+    .map((each) => each.trim());
+  if (list?.some((each) => each === ""))
+    throw new UsageError(`--${name} takes names, comma separated, and not ${JSON.stringify(values.get(name))}`);
+  return list ?? null;
 }
 
 /** @throws UsageError */

@@ -36,17 +36,26 @@ const MOST_EVENTS = 12;
 
 /** Pure but for colours. */
 function targetsTable(listed: readonly ListedTarget[], now: Date): string {
-  const rows = listed.map(({ id, for: scope, url, events, madeBy, maker, state, lastStatus, waiting }) => [
+  const rows = listed.map(({ id, for: scope, url, format, madeBy, maker, state, lastStatus, waiting, ...wanted }) => [
     String(id),
     scope,
-    plain(url),
-    events.length > MOST_EVENTS ? counted(events.length, "event") : events.join(","),
+    format === null ? plain(url) : `${plain(url)} as ${format}`,
+    plain(wantedBy(wanted)),
     maker === null ? madeBy : `${maker.login ?? maker.userId} (${maker.tokenName ?? maker.token})`,
     state === "on" ? state : styled("red", state),
     lastStatus ?? "unused",
     waiting?.oldestAt ? spanOf(now.getTime() - waiting.oldestAt.getTime()) : "-",
   ]);
   return tableLines(["ID", "FOR", "SENDS TO", "EVENTS", "MADE BY", "STATE", "LAST ANSWER", "WAITS"], rows);
+}
+
+/** Pure. */
+function wantedBy({ events, actions, labels }: Pick<ListedTarget, "events" | "actions" | "labels">): string {
+  return [
+    events.length > MOST_EVENTS ? counted(events.length, "event") : events.join(","),
+    ...(actions === null ? [] : [`if ${actions.join(",")}`]),
+    ...(labels === null ? [] : [`with ${labels.join(",")}`]),
+  ].join(" ");
 }
 
 async function runCheck({ env, resources, within }: Given, output: Output): Promise<number> {

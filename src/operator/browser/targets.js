@@ -2,7 +2,7 @@
 import { load } from "./api.js";
 import { button, inWords, menu, run } from "./commands.js";
 import { ask, fill, h } from "./dom.js";
-import { Table } from "./table.js";
+import { choice, Table } from "./table.js";
 import { badge, grouped, moment, now, spanOf } from "./words.js";
 
 export function create(/** @type {{ refresh: () => void }} */ page) {
@@ -37,17 +37,17 @@ const COLUMNS = [
   {
     title: "Sends to",
     isWide: true,
-    cell: ({ id, url }) =>
+    cell: ({ id, url, format }) =>
       h(
         "span",
         { class: "stack" },
         h("span", { class: "name url" }, url),
-        h("span", { class: "muted" }, `target ${id}`),
+        h("span", { class: "muted" }, `target ${id}${format === null ? "" : `, as ${format}`}`),
       ),
     sort: ({ url }) => url,
   },
   { title: "For", cell: ({ for: scope }) => scope, sort: ({ for: scope }) => scope },
-  { title: "Events", cell: ({ events }) => (events.includes("*") ? "all" : events.join(", ")) },
+  { title: "Events", cell: wanted },
   { title: "State", cell: stateOf, sort: ({ state }) => state },
   {
     title: "Oldest waits",
@@ -61,6 +61,12 @@ const COLUMNS = [
     cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
   },
 ];
+
+/** @param {any} target */
+function wanted({ events, actions: only, labels }) {
+  const told = events.includes("*") ? "all" : events.join(", ");
+  return `${told}${only === null ? "" : `; only ${only.join(", ")}`}${labels === null ? "" : `; with ${labels.join(", ")}`}`;
+}
 
 /** @param {any} row @param {HTMLElement} outcome @param {{ refresh: () => void }} page */
 function actions(row, outcome, page) {
@@ -103,6 +109,15 @@ function stateOf({ state, problem, lastStatus }) {
   return badge("good", lastStatus === null ? "on, unused" : "on");
 }
 
+/** @type {[value: string, text: string][]} */
+const FORMATS = [
+  ["", "upstream sent it"],
+  ["slack", "a message in Slack"],
+  ["teams", "a message in Teams"],
+  ["discord", "a message in Discord"],
+  ["cloudevents", "CloudEvents"],
+];
+
 /** @param {{ refresh: () => void }} page */
 function addForm(page) {
   const outcome = h("div", { class: "outcome", role: "status" });
@@ -111,6 +126,9 @@ function addForm(page) {
   const url = input("target-url", { type: "url", required: true, placeholder: "https://ci.example/hook" });
   const scope = input("target-for", { placeholder: "everything" });
   const events = input("target-events", { placeholder: "all" });
+  const onlyActions = input("target-actions", { placeholder: "all" });
+  const labels = input("target-labels", { placeholder: "all" });
+  let format = "";
   const form = input("target-form", { type: "checkbox" });
   const rewrite = input("target-rewrite", { type: "checkbox" });
   const submit = h("button", { class: "primary" }, "Add the target");
@@ -122,10 +140,10 @@ function addForm(page) {
       class: "card form",
       submit: async (event) => {
         event.preventDefault();
-        const values = {
-          ...(scope.value.trim() && { for: scope.value.trim() }),
-          ...(events.value.trim() && { events: events.value.trim() }),
-        };
+        const given = Object.entries({ for: scope, events, actions: onlyActions, labels, format: { value: format } });
+        const values = Object.fromEntries(
+          given.flatMap(([name, { value }]) => (value.trim() ? [[name, value.trim()]] : [])),
+        );
         const flags = [...(form.checked ? ["form"] : []), ...(rewrite.checked ? ["rewrite-urls"] : [])];
         const told = await run(
           { command: "targets add", words: [url.value.trim()], values, flags },
@@ -141,6 +159,16 @@ function addForm(page) {
       field("Address", url, "Where the requests go"),
       field("For", scope, "owner/name or owner/*"),
       field("Events", events, "issues,pull_request"),
+      field("Actions", onlyActions, "opened,closed"),
+      field("Labels", labels, "bug,help wanted"),
+      choice({
+        id: "target-format",
+        label: "Told as",
+        options: FORMATS,
+        change: (value) => {
+          format = value;
+        },
+      }),
     ),
     h("p", { class: "check" }, form, h("label", { for: form.id }, "As a form with the field payload, not as JSON")),
     h(
@@ -156,10 +184,12 @@ function addForm(page) {
 
 /** @param {import("./commands.js").Told} told */
 function added({ document }) {
+  const hears = `Target ${document.id} hears of everything that it wants from now on.`;
+  if (document.secret === null) return hears;
   return h(
     "span",
     {},
-    `Target ${document.id} hears of everything from now on. Requests are signed with this secret, which is shown this once: `,
+    `${hears} Requests are signed with this secret, which is shown this once: `,
     h("code", { class: "secret" }, document.secret),
   );
 }
