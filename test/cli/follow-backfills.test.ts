@@ -74,7 +74,7 @@ test("a start shows all copies in one line that fits the terminal, and takes it 
 test("in a log a start tells of its copies once a minute, so a short copy says nothing", async () => {
   await using world = await openWorld({ workers: false });
   const written: string[] = [];
-  const log = openOutput({ json: false }, { stdout: { write: (text) => written.push(text) }, stderr: unheard });
+  const log = openOutput({ json: false }, { stdout: { write: (text) => written.push(String(text)) }, stderr: unheard });
   await followBackfills(world.ctx, log, { concerns, signal: new AbortController().signal, view: "line" });
   expect(written).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { parquetReadObjects } from "hyparquet";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { main } from "../../src/cli/main.ts";
@@ -15,11 +16,12 @@ import { projectRoot } from "../docs/markdown.ts";
 import { inherited } from "../support/config.ts";
 import { connectTo } from "../support/database.ts";
 import { openOwnStores } from "../support/own-stores.ts";
+import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 const VIEWS =
-  "checks, comments, commits, deployments, events, issue_events, issues, labels, milestones, pull_requests, refs, releases, repositories, review_comments, reviews, users, workflow_jobs, workflow_runs and workflows";
+  "checks, collaborators, comments, commits, deployments, events, issue_events, issues, labels, milestones, organization_members, pull_requests, refs, releases, repositories, repository_teams, review_comments, reviews, team_members, users, workflow_jobs, workflow_runs and workflows";
 
 let world: TestWorld;
 let owner: pg.Client;
@@ -102,6 +104,76 @@ describe("a query", () => {
     },
   );
 
+  /** Runs `tain` and answers the bytes that it writes. */
+  async function bytesOf(args: readonly string[], isTTY = false) {
+    const pieces: Buffer[] = [];
+    let stderr = "";
+    const code = await main(
+      args,
+      { ...inherited, DATABASE_URL: world.ctx.config.databaseUrl },
+      {
+        stdout: { write: (piece) => pieces.push(Buffer.from(piece)), isTTY },
+        stderr: { write: (text) => (stderr += text) },
+      },
+    );
+    const { buffer, byteOffset, byteLength } = Buffer.concat(pieces);
+    return { code, stderr, file: buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer };
+  }
+
+  test("as Parquet, with types, null beside empty, and times to the microsecond", async () => {
+    const { code, file } = await bytesOf([
+      "sql",
+      "--format",
+      "parquet",
+      `${VALUES} union all select 2, 7, null, null, null,
+      null, null, '{}', null, null, null, null order by one`,
+    ]);
+    expect(code).toBe(0);
+    const rows = await parquetReadObjects({
+      file,
+      parsers: { timestampFromMicroseconds: (at) => at },
+    });
+    expect(rows).toEqual([
+      {
+        one: 1,
+        big: "12345678901234567890",
+        exact: "0.10",
+        yes: true,
+        nothing: null,
+        empty: "",
+        text: 'a "b",\nc',
+        texts: ["x", "y,z"],
+        numbers: [1, null],
+        json: '{"a": [1,\n2]}',
+        at: 1_767_315_845_500_000n,
+        nan: Number.NaN,
+      },
+      {
+        ...Object.fromEntries(Object.keys(rows[0] ?? {}).map((name) => [name, null])),
+        // The reader's word for a list that is null.
+        ...{ one: 2, big: "7", texts: [], numbers: undefined },
+      },
+    ]);
+    expect(
+      await parquetReadObjects(await bytesOf(["sql", "--format", "parquet", "select 1 as one where false"])),
+    ).toEqual([]);
+  });
+
+  test.each([
+    ["select 1 as a, 2 as a", "Parquet needs a name of its own for each column: give them with `as`"],
+    ["select timestamptz 'infinity' as at", "Parquet has no time infinity: cast it to text"],
+    ["select array[array['x']] as texts", "Parquet takes no arrays within arrays here: cast them to text"],
+  ])("as Parquet is refused for %s", async (query, sentence) => {
+    const { code, stderr, file } = await bytesOf(["sql", "--format", "parquet", query]);
+    expect({ code, stderr, length: file.byteLength }).toEqual({ code: 1, stderr: `tain: ${sentence}\n`, length: 0 });
+  });
+
+  test("as Parquet is not written to a terminal", async () => {
+    const stderr = "tain: Parquet is for programs, and the output is a terminal: send it to a file with > FILE\n";
+    expect(await bytesOf(["sql", "--format", "parquet", "select 1 as one"], true)).toMatchObject({ code: 2, stderr });
+    expect(await bytesOf(["export", "labels", "--format", "parquet"], true)).toMatchObject({ code: 2, stderr });
+  });
+
   test("is read from the input if none is given", async () => {
     const { code, stdout } = await tainReading(["sql", "--format", "csv"], Readable.from(["select 1\n", "as one\n"]));
     expect({ code, stdout }).toEqual({ code: 0, stdout: "one\n1\n" });
@@ -164,12 +236,12 @@ describe("what is refused", () => {
   test.each([
     [["sql", "select", "1"], "tain sql takes one query: put it in quotes"],
     [["sql", " "], "tain sql needs a query: tain sql 'select count(*) from issues'"],
-    [["sql", "select 1", "--format", "xml"], "--format takes table, csv or jsonl, and not xml"],
+    [["sql", "select 1", "--format", "xml"], "--format takes table, csv, jsonl or parquet, and not xml"],
     [["sql", "/* all */\ncopy issues to stdout"], "tain sql runs no copy: write the query alone, and --format csv"],
     [["export"], `tain export needs to know what: ${VIEWS.replace(" and ", " or ")}`],
     [["export", "isues"], `tain export does not know isues: ${VIEWS.replace(" and ", " or ")}`],
     [["export", "issues", "labels"], `tain export takes one kind: ${VIEWS.replace(" and ", " or ")}`],
-    [["export", "issues", "--format", "table"], "--format takes csv or jsonl, and not table"],
+    [["export", "issues", "--format", "table"], "--format takes csv, jsonl or parquet, and not table"],
     [["export", "issues", "--repo", "octo"], "octo is not owner/name: the owner is missing, or the name"],
     [["export", "users", "--repo", "a/b"], "tain export users is of all repositories: leave out --repo"],
     [["readers", "create", "team_a"], "tain readers create needs to know what the role may read: --repos owner/name"],
@@ -306,15 +378,26 @@ describe("an export", () => {
       await owner?.query("delete from labels where id > 1000000000000");
     });
 
-    test("takes no more memory than a process with a heap of 64 MB has", async () => {
+    test.each([
+      ["csv", 190_000_000],
+      ["parquet", 1_000_000],
+    ])("takes no more memory as %s than a process with a heap of 64 MB has", async (format, bytes) => {
       const place = await mkdtemp(join(tmpdir(), "tain-export-"));
-      const file = join(place, "labels.csv");
-      const { code, stderr } = await tainProcessOn(world, ["export", "labels", "--output", file], {
-        NODE_OPTIONS: "--max-old-space-size=64",
-      });
+      const file = join(place, "labels");
+      const args = ["export", "labels", "--format", format, "--output", file];
+      const { code, stderr } = await tainProcessOn(world, args, { NODE_OPTIONS: "--max-old-space-size=64" });
       expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/^tain: 20,\d+ rows\n$/) });
-      expect((await stat(file)).size).toBeGreaterThan(190_000_000);
+      expect((await stat(file)).size).toBeGreaterThan(bytes);
       await rm(place, { recursive: true });
+    });
+
+    test.each(["csv", "parquet"])("leaves no file as %s if its connection breaks", async (format) => {
+      const place = await mkdtemp(join(tmpdir(), "tain-export-"));
+      const done = tainOn(world, ["export", "labels", "--format", format, "--output", join(place, "labels")]);
+      await until("it has begun", async () => (await readdir(place)).includes("labels.part"));
+      await owner.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tain sql'");
+      expect(await done).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^tain: /) });
+      expect(await readdir(place)).toEqual([]);
     });
 
     test("ends without a word once its reader has left", async () => {

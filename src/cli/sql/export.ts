@@ -3,7 +3,7 @@ import * as views from "../../../db/schema/views.ts";
 import { type Command, CommandError, type Given, listOf, UsageError } from "../terminal/command.ts";
 import { counted, type Output } from "../terminal/output.ts";
 import { readNames } from "../terminal/patterns.ts";
-import { openWriter, readFormat } from "./formats.ts";
+import { openWriter, readFormat, refuseBytes } from "./formats.ts";
 import { openReader, readRows } from "./reading.ts";
 import { fillFile, type Sink, standardSink, writeRows } from "./sink.ts";
 
@@ -14,7 +14,7 @@ export const exportRows: Command = {
   name: "export",
   takes: "KIND",
   values: {
-    format: { takes: "FORMAT", about: "csv or jsonl (default: csv; with --json jsonl)" },
+    format: { takes: "FORMAT", about: "csv, jsonl or parquet (default: csv; with --json jsonl)" },
     repo: { takes: "NAME", about: "of this repository only: owner/name" },
     output: { takes: "FILE", about: "write to this file, which has its name once it is whole" },
   },
@@ -33,16 +33,17 @@ async function runExport(given: Given, output: Output): Promise<number> {
       kind === undefined ? "needs to know what" : more.length > 0 ? "takes one kind" : `does not know ${kind}`;
     throw new UsageError(`tain export ${said}: ${listOf(KINDS, "or")}`);
   }
-  const format = readFormat(values.get("format"), ["csv", "jsonl"], flags.has("json") ? "jsonl" : "csv");
+  const format = readFormat(values.get("format"), ["csv", "jsonl", "parquet"], flags.has("json") ? "jsonl" : "csv");
   const [name] = readNames(values.has("repo") ? [values.get("repo") ?? ""] : []);
   if (name !== undefined && kind === "users")
     throw new UsageError("tain export users is of all repositories: leave out --repo");
 
-  const client = await openReader(env, resources);
   const file = values.get("output");
+  if (file === undefined) refuseBytes(given, format);
+  const client = await openReader(env, resources);
   const { where, parameters } = name === undefined ? { where: "", parameters: [] } : await ofRepository(name);
-  const write = async (sink: Sink) =>
-    await writeRows(readRows(client, `select * from tain_v1.${kind}${where}`, parameters), openWriter(format), sink);
+  const rowsOf = () => readRows(client, `select * from tain_v1.${kind}${where}`, parameters);
+  const write = async (sink: Sink) => await writeRows(rowsOf(), await openWriter(format), sink);
   const rows = file === undefined ? await write(standardSink(given)) : await fillFile(file, write);
   if (rows !== null) output.note(`tain: ${counted(rows, "row")}`);
   return 0;

@@ -1,10 +1,12 @@
 import pg from "pg";
-import { listOf, UsageError } from "../terminal/command.ts";
+import { type Given, listOf, UsageError } from "../terminal/command.ts";
 import { plain, tableLines } from "../terminal/output.ts";
-import type { Batch } from "./reading.ts";
+import { openParquet } from "./parquet.ts";
+import { ARRAYS, type Batch, NUMBERS, readTexts } from "./reading.ts";
+import type { RowWriter } from "./sink.ts";
 
-export const FORMATS = ["table", "csv", "jsonl"] as const;
-export type Format = (typeof FORMATS)[number];
+export const FORMATS = ["table", "csv", "jsonl", "parquet"] as const;
+type Format = (typeof FORMATS)[number];
 
 /** Pure. @throws UsageError */
 export function readFormat<Name extends Format>(
@@ -18,17 +20,23 @@ export function readFormat<Name extends Format>(
   return format;
 }
 
-/** Makes text of the batches of one answer, in order. Each line ends with a line break. */
-export type RowWriter = (batch: Batch) => string;
+/** @throws UsageError where bytes that are no text would reach a terminal */
+export function refuseBytes({ streams }: Pick<Given, "streams">, format: Format): void {
+  if (format === "parquet" && streams?.stdout.isTTY)
+    throw new UsageError("Parquet is for programs, and the output is a terminal: send it to a file with > FILE");
+}
 
-export function openWriter(format: Format): RowWriter {
+export async function openWriter(format: Format): Promise<RowWriter> {
+  const ofText = (take: (batch: Batch) => string): RowWriter => ({ take, end: () => "" });
   switch (format) {
     case "table":
-      return tableWriter();
+      return ofText(tableWriter());
     case "csv":
-      return csvWriter();
+      return ofText(csvWriter());
     case "jsonl":
-      return jsonlText;
+      return ofText(jsonlText);
+    case "parquet":
+      return await openParquet();
     default:
       return format satisfies never;
   }
@@ -38,7 +46,7 @@ export function openWriter(format: Format): RowWriter {
 const MOST_SHOWN = 80;
 
 /** Columns are as wide as the first batch needs. */
-function tableWriter(): RowWriter {
+function tableWriter(): (batch: Batch) => string {
   let widths: readonly number[] | undefined;
   return ({ fields, rows }) => {
     const names = fields.map(({ name }) => plain(name));
@@ -66,7 +74,7 @@ function shownValue(value: string): string {
 }
 
 /** As `copy … (format csv, header)` writes it: null is empty, and an empty text is quoted. */
-function csvWriter(): RowWriter {
+function csvWriter(): (batch: Batch) => string {
   let isBegun = false;
   return ({ fields, rows }) => {
     const head = isBegun ? [] : [fields.map(({ name }) => name)];
@@ -91,22 +99,6 @@ function jsonlText({ fields, rows }: Batch): string {
 }
 
 const { builtins } = pg.types;
-const NUMBERS: ReadonlySet<number> = new Set([
-  ...[builtins.INT2, builtins.INT4, builtins.INT8, builtins.OID],
-  ...[builtins.FLOAT4, builtins.FLOAT8, builtins.NUMERIC],
-]);
-const TEXT_ARRAY: number = 1009;
-/** The type of an array, and that of its members. */
-const ARRAYS: ReadonlyMap<number, number> = new Map([
-  [1000, builtins.BOOL],
-  [1005, builtins.INT2],
-  [1007, builtins.INT4],
-  [TEXT_ARRAY, builtins.TEXT],
-  [1015, builtins.VARCHAR],
-  [1016, builtins.INT8],
-  [1185, builtins.TIMESTAMPTZ],
-]);
-const readTexts: (text: string) => unknown = pg.types.getTypeParser(TEXT_ARRAY);
 
 function jsonValue(value: string | null, type: number): string {
   if (value === null) return "null";

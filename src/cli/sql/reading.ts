@@ -50,6 +50,26 @@ export async function openReader(env: NodeJS.ProcessEnv, resources: AsyncDisposa
   return client;
 }
 
+const { builtins } = pg.types;
+/** The types of numbers. */
+export const NUMBERS: ReadonlySet<number> = new Set([
+  ...[builtins.INT2, builtins.INT4, builtins.INT8, builtins.OID],
+  ...[builtins.FLOAT4, builtins.FLOAT8, builtins.NUMERIC],
+]);
+const TEXT_ARRAY: number = 1009;
+/** The type of an array, and that of its members. */
+export const ARRAYS: ReadonlyMap<number, number> = new Map([
+  [1000, builtins.BOOL],
+  [1005, builtins.INT2],
+  [1007, builtins.INT4],
+  [TEXT_ARRAY, builtins.TEXT],
+  [1015, builtins.VARCHAR],
+  [1016, builtins.INT8],
+  [1185, builtins.TIMESTAMPTZ],
+]);
+/** The members of an array as Postgres writes it, as texts. */
+export const readTexts: (text: string) => unknown = pg.types.getTypeParser(TEXT_ARRAY);
+
 /** Some rows of an answer, each value as Postgres writes it. */
 export interface Batch {
   fields: readonly pg.FieldDef[];

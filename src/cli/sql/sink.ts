@@ -2,12 +2,18 @@ import { once } from "node:events";
 import { open, rename, rm } from "node:fs/promises";
 import { codeOf, rootReasonOf } from "../../failure.ts";
 import { CommandError, type Given } from "../terminal/command.ts";
-import type { RowWriter } from "./formats.ts";
 import type { Batch } from "./reading.ts";
 
-/** Takes an answer's text piece by piece, no faster than it is read or stored. */
+/** Makes text or bytes of the batches of one answer, in order. Each line of text ends with a line break. */
+export interface RowWriter {
+  take(batch: Batch): string | Uint8Array;
+  /** What is left once all batches were taken. */
+  end(): string | Uint8Array;
+}
+
+/** Takes an answer piece by piece, no faster than it is read or stored. */
 export interface Sink {
-  write(text: string): Promise<void>;
+  write(piece: string | Uint8Array): Promise<void>;
 }
 
 /** Whoever reads our output has left, as in `tain export issues | head`. */
@@ -18,7 +24,7 @@ class ReaderLeftError extends Error {
 /** The command's own output. Writing throws ReaderLeftError once nobody reads. */
 export function standardSink({ streams = process, resources }: Pick<Given, "streams" | "resources">): Sink {
   const { stdout } = streams;
-  if (stdout !== process.stdout) return { write: async (text) => void stdout.write(text) };
+  if (stdout !== process.stdout) return { write: async (piece) => void stdout.write(piece) };
   let failure: Error | undefined;
   const fail = (error: Error) => {
     failure = error;
@@ -26,9 +32,9 @@ export function standardSink({ streams = process, resources }: Pick<Given, "stre
   process.stdout.on("error", fail);
   resources.defer(() => void process.stdout.off("error", fail));
   return {
-    write: async (text) => {
+    write: async (piece) => {
       try {
-        if (!failure && !process.stdout.write(text)) await once(process.stdout, "drain");
+        if (!failure && !process.stdout.write(piece)) await once(process.stdout, "drain");
       } catch (error) {
         if (codeOf(error) !== "EPIPE") throw error;
         throw new ReaderLeftError("Nobody reads the output", { cause: error });
@@ -50,7 +56,7 @@ export async function fillFile<T>(path: string, fill: (sink: Sink) => Promise<T>
   };
   const file = await open(part, "w").catch(cannot);
   try {
-    const filled = await fill({ write: (text) => file.appendFile(text).catch(cannot) });
+    const filled = await fill({ write: (piece) => file.appendFile(piece).catch(cannot) });
     await file.close();
     await rename(part, path).catch(cannot);
     return filled;
@@ -66,9 +72,10 @@ export async function writeRows(batches: AsyncIterable<Batch>, writer: RowWriter
   let count = 0;
   try {
     for await (const batch of batches) {
-      await sink.write(writer(batch));
+      await sink.write(writer.take(batch));
       count += batch.rows.length;
     }
+    await sink.write(writer.end());
     return count;
   } catch (error) {
     if (error instanceof ReaderLeftError) return null;

@@ -1,7 +1,7 @@
 import { text as textOf } from "node:stream/consumers";
 import { type Command, type Given, UsageError } from "../terminal/command.ts";
 import { counted, type Output } from "../terminal/output.ts";
-import { FORMATS, openWriter, readFormat } from "./formats.ts";
+import { FORMATS, openWriter, readFormat, refuseBytes } from "./formats.ts";
 import { runPsql } from "./psql.ts";
 import { openReader, readRows } from "./reading.ts";
 import { standardSink, writeRows } from "./sink.ts";
@@ -9,7 +9,7 @@ import { standardSink, writeRows } from "./sink.ts";
 export const sql: Command = {
   name: "sql",
   takes: "[QUERY]",
-  values: { format: { takes: "FORMAT", about: "table, csv or jsonl (default: table; with --json jsonl)" } },
+  values: { format: { takes: "FORMAT", about: "table, csv, jsonl or parquet (default: table; with --json jsonl)" } },
   about: `
 Runs one query with the rights of tain_reader, which only reads. Without a query it takes one from
 the input, and at a terminal it starts psql. Names are found in tain_v1 first: issues is the view
@@ -27,12 +27,13 @@ async function runSql(given: Given, output: Output): Promise<number> {
   const format = readFormat(values.get("format"), FORMATS, flags.has("json") ? "jsonl" : "table");
   const stdin = streams?.stdin;
   if (word === undefined && (stdin === undefined || stdin.isTTY)) return await runPsql(env);
+  refuseBytes(given, format);
   const query = word ?? (stdin ? await textOf(stdin) : "");
   if (query.trim() === "") throw new UsageError("tain sql needs a query: tain sql 'select count(*) from issues'");
   // The driver's cursor cannot read what a copy sends.
   if (IS_COPY.test(query)) throw new UsageError("tain sql runs no copy: write the query alone, and --format csv");
   const client = await openReader(env, resources);
-  const rows = await writeRows(readRows(client, query), openWriter(format), standardSink(given));
+  const rows = await writeRows(readRows(client, query), await openWriter(format), standardSink(given));
   if (format === "table" && rows !== null) output.note(`(${counted(rows, "row")})`);
   return 0;
 }

@@ -29,7 +29,7 @@ export interface Output {
 export interface OutputStreams {
   /** What a person types. Undefined: there is nobody to ask. */
   stdin?: NodeJS.ReadableStream & { isTTY?: boolean };
-  stdout: { write(text: string): unknown; isTTY?: boolean; columns?: number };
+  stdout: { write(piece: string | Uint8Array): unknown; isTTY?: boolean; columns?: number };
   stderr: { write(text: string): unknown };
 }
 
