@@ -102,7 +102,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
 }
 
 /** Copies the rows of a table `t`, with other values in some columns. */
-async function copyRows(
+export async function copyRows(
   { ctx }: TestWorld,
   { table, from, replaced }: { table: string; from: SQL; replaced: Readonly<Record<string, SQL>> },
 ): Promise<void> {

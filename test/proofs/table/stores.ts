@@ -38,6 +38,20 @@ export const STORE_PROOFS: readonly Proof[] = [
     },
   },
   {
+    name: "exports",
+    proves: "100,000 issues are exported within bounded memory, and other programs read them back equal.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/cli/exports.test.ts"], env: { EXPORTED: "100000" } }],
+    figures: (lines) =>
+      ["csv", "jsonl", "parquet"].flatMap((format) => {
+        const line = printed(lines, "exports").find((one) => one.format === format);
+        return inCase(format, [
+          told("seconds", numberAt(line, "seconds")),
+          atMost("MB of memory", numberAt(line, "megabytes"), 400),
+        ]);
+      }),
+  },
+  {
     name: "stores",
     proves: "The core of the suite passes on older stores, without a command of Redis that 6.2 has not.",
     minutes: 15,
