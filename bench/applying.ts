@@ -131,13 +131,7 @@ export async function driftOf(
 }
 
 async function openMarks(ctx: Context): Promise<{ marks: ResourceKey[] }> {
-  const rows = await ctx.db.query<{ kind: Kind; repository_id: string; key: string }>(sql`
-    select kind, repository_id, key from refresh_marks where not_before <= ${ctx.clock.now()} order by not_before`);
-  return {
-    marks: rows.map(({ kind, repository_id, key }) => ({
-      kind,
-      repositoryId: Number(repository_id),
-      key: Number(key),
-    })),
-  };
+  const rows = await ctx.db.query<{ kind: Kind; repositoryId: number; key: number }>(sql`
+    select kind, repository_id as "repositoryId", key from refresh_marks where not_before <= ${ctx.clock.now()} order by not_before`);
+  return { marks: rows };
 }

@@ -4,6 +4,7 @@ import { NodePgDatabase } from "drizzle-orm/node-postgres";
 import { NodePgSession } from "drizzle-orm/node-postgres/session";
 import type { PreparedQueryConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
+import { withNumbers } from "./int8.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
 import type { Lane } from "./replica.ts";
 import type { Replicas } from "./replicas.ts";
@@ -104,8 +105,10 @@ class Runner implements Queries {
 
   /** What drizzle takes for the driver's client. It calls nothing else of it. */
   #driver(): pg.Client {
-    const query = ({ text, name, ...form }: pg.QueryConfig, values: readonly Value[]) =>
-      this.run({ text, values: values.map(storable), isNamed: name !== undefined, form });
+    const query = ({ text, name, types = pg.types, ...form }: pg.QueryConfig, values: readonly Value[]) => {
+      const read = { ...form, types: withNumbers(types) };
+      return this.run({ text, values: values.map(storable), isNamed: name !== undefined, form: read });
+    };
     return { query } as Pick<pg.Client, "query"> as pg.Client;
   }
 

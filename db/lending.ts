@@ -1,4 +1,5 @@
 import pg from "pg";
+import { withNumbers } from "./int8.ts";
 import { isPostgresOutage } from "./outage.ts";
 import { compiled, sql } from "./sql.ts";
 
@@ -140,6 +141,7 @@ export function openPool(
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
+    types: withNumbers(pg.types),
     // Lets statements be sent before earlier ones are answered.
     pipeline: true,
   });

@@ -202,10 +202,10 @@ async function tokenScope(ctx: Context, patterns: readonly string[]): Promise<To
       repositoryIds.push(first.id);
       continue;
     }
-    const rows = await ctx.db.query<{ owner_id: string }>(sql`
-      select distinct owner_id from repositories
+    const rows = await ctx.db.query<{ id: number }>(sql`
+      select distinct owner_id as id from repositories
         where id = any(${matches.map(({ id }) => id)}) and owner_id is not null`);
-    ownerIds.push(...rows.map(({ owner_id }) => Number(owner_id)));
+    ownerIds.push(...rows.map(({ id }) => id));
   }
   return { repositoryIds, ownerIds };
 }

@@ -8,7 +8,7 @@ import { holdFrom } from "./cursors.ts";
  * process was killed before it noted the outcome.
  */
 export interface Ask {
-  id: string;
+  id: number;
   guid: string;
   event: string;
   action: string | null;
@@ -67,7 +67,7 @@ export async function takeAsk({ db, clock }: Pick<Context, "db" | "clock">, targ
     update target_asks set held_until = ${heldUntil}
       where id = (select id from target_asks where target_id = ${targetId}
           and (held_until is null or held_until <= ${now}) order by id limit 1 for update skip locked)
-      returning id, guid, event, action, repository_id::float8 as "repositoryId", delivery_id as "deliveryId", payload,
+      returning id, guid, event, action, repository_id as "repositoryId", delivery_id as "deliveryId", payload,
         redelivery, exists (select from events e where e.delivery_id = target_asks.delivery_id and e.is_made) as "isMade",
         coalesce((select min(e.received_at) from events e where e.delivery_id = target_asks.delivery_id), asked_at)
           as "receivedAt"`);

@@ -49,7 +49,7 @@ export async function takeCursor(
       where (target_id, repository_id) = (select target_id, repository_id from target_cursors
         where target_id = ${targetId} and wanted_id > done_id and (retry_at is null or retry_at <= ${now})
           and (held_until is null or held_until <= ${now}) order by done_id limit 1 for update skip locked)
-      returning repository_id::float8 as "repositoryId", done_id::float8 as "doneId", wanted_id::float8 as "wantedId",
+      returning repository_id as "repositoryId", done_id as "doneId", wanted_id as "wantedId",
         attempts, first_tried_at as "firstTriedAt"`);
   return row ? { ...row, targetId, heldBy, heldUntil } : null;
 }
@@ -74,7 +74,7 @@ export async function nextEvents(
   { repositoryId, doneId, wantedId }: HeldCursor,
 ): Promise<NextEvent[]> {
   return await db.prepared<NextEvent>(sql`
-    select id::float8 as id, delivery_id as "deliveryId", guid, event, action,
+    select id, delivery_id as "deliveryId", guid, event, action,
         received_at as "receivedAt", is_made as "isMade" from events
       where repository_id = ${repositoryId} and id > ${doneId} and id <= ${wantedId} order by id limit ${EVENTS_READ}`);
 }
@@ -105,7 +105,7 @@ export function isAllTold({ doneId, wantedId }: HeldCursor): boolean {
 /** The statement that takes a step. It answers the cursor's new place, or nothing if another turn holds the cursor. */
 export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
   const ours = OUR_CURSOR(cursor);
-  const returning = sql`returning done_id::float8 as "doneId", wanted_id::float8 as "wantedId"`;
+  const returning = sql`returning done_id as "doneId", wanted_id as "wantedId"`;
   switch (step.to) {
     case "next":
       return sql`update target_cursors set done_id = greatest(done_id, ${step.doneId}), attempts = 0,
@@ -169,7 +169,7 @@ export async function pruneCursors({ db }: Pick<Context, "db">, signal?: AbortSi
 export async function dueTargets({ db, clock }: Pick<Context, "db" | "clock">): Promise<number[]> {
   const now = clock.now();
   const rows = await db.query<{ id: number }>(sql`
-    select t.id::float8 as id from targets t where
+    select t.id from targets t where
       (t.active and t.disabled_at is null and exists (select from target_cursors c where c.target_id = t.id
         and c.wanted_id > c.done_id and (c.retry_at is null or c.retry_at <= ${now})
         and (c.held_until is null or c.held_until <= ${now})))

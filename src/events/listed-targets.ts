@@ -71,8 +71,8 @@ function problemOf(ctx: Pick<Context, "config">, target: Target, lastStatus: str
 async function scopeNames({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
   const ids = (kind: Target["scope"]["kind"]) => found.flatMap(({ scope }) => (scope.kind === kind ? [scope.id] : []));
   const rows = await db.query<{ kind: string; id: number; name: string }>(sql`
-    select 'repository' as kind, id::float8 as id, full_name as name from repositories where id = any(${ids("repository")}::bigint[])
-    union all select 'organization', id::float8, login || '/*' from users where id = any(${ids("organization")}::bigint[])`);
+    select 'repository' as kind, id, full_name as name from repositories where id = any(${ids("repository")}::bigint[])
+    union all select 'organization', id, login || '/*' from users where id = any(${ids("organization")}::bigint[])`);
   const names = new Map(rows.map(({ kind, id, name }) => [`${kind} ${id}`, name]));
   return new Map(
     found.map(({ id, scope }) => [
@@ -116,7 +116,7 @@ interface Backlog {
 /** By the targets' ids. A target without a backlog is left out. */
 async function waitingFor({ db }: Pick<Context, "db">): Promise<Map<number, Backlog>> {
   const rows = await db.query<Backlog & { id: number }>(sql`
-    select c.target_id::float8 as id, count(*)::int as repositories, min(e.received_at) as "oldestAt",
+    select c.target_id as id, count(*) as repositories, min(e.received_at) as "oldestAt",
         min(c.retry_at) as "retryAt"
       from target_cursors c left join lateral (select received_at from events
         where repository_id = c.repository_id and id > c.done_id and id <= c.wanted_id order by id limit 1) e on true

@@ -61,8 +61,8 @@ export class LogEnd {
   /** The last place, if no place is missing since the known end; null: some may be on their way. */
   async #unbroken(known: number): Promise<number | null> {
     const [row] = await this.#db.prepared<{ last: number; count: number; given: number }>(sql`
-      select coalesce(max(id), ${known})::float8 as last, count(*)::int as count,
-          (select case when is_called then last_value else 0 end from event_place)::float8 as given
+      select coalesce(max(id), ${known}) as last, count(*) as count,
+          (select case when is_called then last_value else 0 end from event_place) as given
         from (select id from events where id > ${known} order by id limit ${MOST_COUNTED}) e`);
     if (!row || row.count === MOST_COUNTED) return null;
     // A place that was given out but is not visible may be committed any moment.
@@ -74,7 +74,7 @@ export class LogEnd {
    */
   async #settled(): Promise<number | null> {
     const [row] = await this.#db.prepared<{ given: number }>(
-      sql`select case when is_called then last_value else 0 end::float8 as given from event_place`,
+      sql`select case when is_called then last_value else 0 end as given from event_place`,
     );
     // The locks are read after the number, so a transaction with an earlier place still locks the sequence or has ended.
     const look = () => this.#db.prepared<{ holder: string }>(lockHolders("event_place", "RowExclusiveLock"));

@@ -45,7 +45,7 @@ export async function readEvents(
     ...(actions ? [sql`e.action = any(${sql.array(actions, "text")}::text[])`] : []),
   ];
   return await db.prepared<LoggedEvent>(sql`
-    select e.id::float8 as id, e.repository_id::float8 as "repositoryId", e.guid, e.event, e.action,
+    select e.id, e.repository_id as "repositoryId", e.guid, e.event, e.action,
         e.received_at as "receivedAt", e.is_made as "isMade", ${WAS_PRIVATE} as "wasPrivate"
       from events e where ${sql.and(conditions)} order by e.id limit ${limit}`);
 }
@@ -57,7 +57,7 @@ export async function readPayloads(
   mostBytes: number,
 ): Promise<Map<number, Buffer>> {
   const rows = await db.prepared<{ id: number; payload: Buffer }>(
-    sql`select id::float8 as id, payload from event_payloads(${sql.array(ids, "bigint")}, ${mostBytes})`,
+    sql`select id, payload from event_payloads(${sql.array(ids, "bigint")}, ${mostBytes})`,
   );
   return new Map(rows.map(({ id, payload }) => [id, payload]));
 }
@@ -67,7 +67,7 @@ export async function readPayloads(
  * say nothing of it: transactions that end later, or never, give out places, too.
  */
 export async function keptAfter(db: Queries): Promise<number> {
-  const [row] = await db.prepared<{ id: number }>(sql`select pruned_id::float8 as id from event_log`);
+  const [row] = await db.prepared<{ id: number }>(sql`select pruned_id as id from event_log`);
   return row?.id ?? 0;
 }
 
@@ -96,7 +96,7 @@ export async function readChanges(
   { repositoryId, kind, seesPrivate }: ChangesOf,
 ): Promise<Change[]> {
   return await db.prepared<Change>(sql`
-    select e.id::float8 as id, e.number from events e
+    select e.id, e.number from events e
       where e.repository_id = ${repositoryId} and e.id > ${after} and e.id <= ${upTo} and e.number is not null
         and e.is_pull_request = ${kind === "pull_request"} and (${seesPrivate} or not ${WAS_PRIVATE} or ${IS_PRIVATE})
       order by e.id limit ${limit}`);

@@ -68,7 +68,7 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
 async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
   for (let last = -1; !signal?.aborted; ) {
     const rows = await db.query<{ repositoryId: number }>(sql`
-      select distinct e.repository_id::float8 as "repositoryId" from events e
+      select distinct e.repository_id as "repositoryId" from events e
         where ${IS_READY} and e.repository_id > ${last} order by "repositoryId" limit ${PLACED_AT_ONCE}`);
     const repositoryIds = rows.map(({ repositoryId }) => repositoryId);
     if (repositoryIds.length > 0)
@@ -101,7 +101,7 @@ const IS_READY = sql`e.id is null and not exists (
  * number is settled.
  */
 async function place(tx: Transaction, repositoryIds: readonly number[]): Promise<number[]> {
-  const rows = await tx.prepared<{ target_id: string }>(sql`
+  const rows = await tx.prepared<{ id: number }>(sql`
     with ready as (
       select e.repository_id, e.guid from events e
         where ${IS_READY} and e.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[])
@@ -124,11 +124,11 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
           done_id = case when target_cursors.wanted_id > target_cursors.done_id
             then target_cursors.done_id else excluded.done_id end
         returning target_id, repository_id, done_id, held_by is not null or retry_at is not null as is_taken
-    ) select distinct a.target_id from asked a join wanted w using (target_id, repository_id)
+    ) select distinct a.target_id as id from asked a join wanted w using (target_id, repository_id)
         join targets t on t.id = a.target_id
         -- A cursor that stayed where it was has earlier events before it: the lock lets each repository's places only grow.
         where not (w.is_taken and w.done_id < a.done_id) and t.disabled_at is null`);
-  return rows.map(({ target_id }) => Number(target_id));
+  return rows.map(({ id }) => id);
 }
 
 /** Wakes targets. Without Redis nothing is lost: waiting events are in Postgres, and `wakeDue` finds them. */

@@ -147,7 +147,7 @@ export async function lastSent(
   targetIds: readonly number[],
 ): Promise<Map<number, Pick<Sent, "status" | "statusCode">>> {
   const rows = await db.query<{ targetId: number } & Pick<Sent, "status" | "statusCode">>(sql`
-    select t.id::float8 as "targetId", s.status, s.status_code as "statusCode"
+    select t.id as "targetId", s.status, s.status_code as "statusCode"
       from unnest(${targetIds}::bigint[]) as t(id) cross join lateral
         (select status, status_code from target_deliveries where target_id = t.id order by id desc limit 1) s`);
   return new Map(rows.map(({ targetId, ...last }) => [targetId, last]));

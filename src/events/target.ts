@@ -209,7 +209,7 @@ export async function pauseTargets(
 async function paused({ log }: Pick<Context, "log">, db: Queries, lapsed: SQL): Promise<number[]> {
   const rows = await db.query<{ id: number; why: string }>(sql`
     update targets t set active = false, paused_why = l.why from (${lapsed}) l
-      where t.id = l.target_id and t.active returning t.id::float8 as id, l.why`);
+      where t.id = l.target_id and t.active returning t.id, l.why`);
   for (const { id: targetId, why } of rows) log.warn({ targetId, why }, "A target is paused");
   return rows.map(({ id }) => id);
 }

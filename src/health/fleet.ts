@@ -146,22 +146,22 @@ async function readMirror(db: FleetContext["db"], now: Date): Promise<MirrorRows
     db.select({ task: problems.task, count: count() }).from(problems).groupBy(problems.task),
     db.query<{ state: string; count: number }>(sql`
       select case when disabled_at is not null then 'disabled' when active then 'on' else 'off' end as state,
-        count(*)::int as count from targets group by 1`),
+        count(*) as count from targets group by 1`),
     db.query<WaitingRow>(sql`select
-      (select count(*)::int from deliveries where status = 'pending') as deliveries,
+      (select count(*) from deliveries where status = 'pending') as deliveries,
       (select min(received_at) from deliveries where status = 'pending') as "oldestDelivery",
-      (select count(*)::int from refresh_marks where not_before <= ${now}) as marks,
+      (select count(*) from refresh_marks where not_before <= ${now}) as marks,
       (select min(not_before) from refresh_marks where not_before <= ${now}) as "oldestMark",
-      (select count(*)::int from audits where finished_at is not null) as audits,
-      (select count(*)::int from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
-      (select count(*)::int from audits where finished_at is not null and report->>'counts' = '{}'
+      (select count(*) from audits where finished_at is not null) as audits,
+      (select count(*) from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
+      (select count(*) from audits where finished_at is not null and report->>'counts' = '{}'
         and report->>'notCompared' <> '[]') as partial,
       (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed,
       (select min(coalesce(shown_at, added_at)) from repository_syncs left join sweeps using (repository_id)
         where state = 'live') as "oldestSweep",
-      (select count(*)::int from sweeps where untold_at > ${new Date(now.getTime() - UNTOLD_MS)}) as untold,
-      (select count(distinct repository_id)::int from hook_checks where hook_id = 0) as unhooked,
-      (select count(distinct repository_id)::int from hook_checks where hook_id <> 0) as hooked,
+      (select count(*) from sweeps where untold_at > ${new Date(now.getTime() - UNTOLD_MS)}) as untold,
+      (select count(distinct repository_id) from hook_checks where hook_id = 0) as unhooked,
+      (select count(distinct repository_id) from hook_checks where hook_id <> 0) as hooked,
       (select min(e.received_at) from target_cursors c join targets t on t.id = c.target_id
         cross join lateral (select received_at from events where repository_id = c.repository_id and id > c.done_id
           and id <= c.wanted_id order by id limit 1) e

@@ -9,27 +9,26 @@ import type { Task } from "../sync/problems/problems.ts";
 interface ProblemRow {
   task: Task;
   key: string;
-  repository_id: string | null;
   problem: string;
   /** How many problems of this task the repository has. */
   things: number;
 }
 
 /** The problems of each repository in words, by its id. */
-export async function loadRepositoryProblems(db: Queries): Promise<Map<string, string>> {
-  const rows = await db.query<ProblemRow>(sql`
+export async function loadRepositoryProblems(db: Queries): Promise<Map<number, string>> {
+  const rows = await db.query<ProblemRow & { repository_id: number }>(sql`
     select distinct on (repository_id, task, part) repository_id, task, key, problem,
-        (count(*) over (partition by repository_id, task))::int as things
+        count(*) over (partition by repository_id, task) as things
       from (select *, case task when 'part' then key end as part from problems where repository_id is not null) p
       order by repository_id, task, part, failed_at desc`);
-  const sentences = Map.groupBy(rows, (row) => row.repository_id ?? "");
+  const sentences = Map.groupBy(rows, (row) => row.repository_id);
   return new Map([...sentences].map(([id, of]) => [id, of.map(problemSentence).join("; ")]));
 }
 
 /** Failures that belong to no repository. Selections are left out, because they show their own problems. */
 export async function loadCommonProblems({ db }: { db: Queries }): Promise<string[]> {
   const rows = await db.query<ProblemRow>(sql`
-    select task, key, repository_id, problem, 1 as things from problems
+    select task, key, problem, 1 as things from problems
       where repository_id is null and task <> 'select' order by task, key`);
   return rows.map(problemSentence);
 }

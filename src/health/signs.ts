@@ -116,7 +116,7 @@ async function readMirror({ db, clock, config }: Pick<Context, "db" | "clock" | 
       union all select 'drift', r.full_name, a.finished_at from audits a join repositories r on r.id = a.repository_id
         where a.finished_at is not null and a.report->>'counts' <> '{}'
     )
-    select sign, count(*)::int as count, min(since) as since,
+    select sign, count(*) as count, min(since) as since,
         coalesce((array_agg(distinct name) filter (where name is not null))[1:3], '{}') as names
       from signs group by sign`);
   const of = (sign: keyof MirrorSigns): Some => {

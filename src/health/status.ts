@@ -157,7 +157,7 @@ export function sum(counts: readonly number[]): number {
 
 interface RepositoryRow {
   /** Null for a selection. */
-  repository_id: string | null;
+  repository_id: number | null;
   owner: string;
   name: string;
   state: SyncState;

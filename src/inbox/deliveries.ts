@@ -178,7 +178,7 @@ export async function replayDeliveries(
 
 /** How many deliveries have waited since before that moment; `most`, if there are more. */
 export async function countWaiting({ db }: Pick<Context, "db">, before: Date, most: number): Promise<number> {
-  const [row] = await db.prepared<{ late: number }>(sql`select count(*)::int as late from (
+  const [row] = await db.prepared<{ late: number }>(sql`select count(*) as late from (
     select from deliveries where status = 'pending' and received_at < ${before} limit ${most}) late`);
   return row?.late ?? 0;
 }
@@ -189,7 +189,7 @@ export async function countTroubled(
   before: Date,
 ): Promise<{ failed: number; overdue: number }> {
   const [row] = await db.query<{ failed: number; overdue: number }>(sql`
-    select (select count(*)::integer from deliveries where status = 'failed') as failed,
-      (select count(*)::integer from deliveries where status = 'pending' and received_at < ${before}) as overdue`);
+    select (select count(*) from deliveries where status = 'failed') as failed,
+      (select count(*) from deliveries where status = 'pending' and received_at < ${before}) as overdue`);
   return row ?? { failed: 0, overdue: 0 };
 }

@@ -293,7 +293,7 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
   const lengths = deliveries.map(({ payload }) => payload.length);
   // The payloads are one parameter: an array of them would be sent as text, twice as long.
   const payloads = new Pieces(of("payload"));
-  const rows = await db.prepared<{ id: string; hook_id: string; guid: string }>(
+  const rows = await db.prepared<{ id: string; hook_id: number; guid: string }>(
     sql`
       insert into deliveries (hook_id, guid, event, action, repository_id, received_at, traceparent, is_made, signer_type,
           signer_id, payload)
@@ -312,7 +312,7 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
   return new Map(rows.map(({ id, hook_id, guid }) => [deliveryKey({ hookId: hook_id, guid }), id]));
 }
 
-function deliveryKey({ hookId, guid }: { hookId: number | string; guid: string }): string {
+function deliveryKey({ hookId, guid }: Pick<Delivery, "hookId" | "guid">): string {
   return `${hookId} ${guid}`;
 }
 
@@ -353,8 +353,8 @@ export async function takeDeliveries(tx: Transaction, ids: readonly string[]): P
         where id = any(${sql.array(ids, "uuid")}::uuid[]) order by id for update),
     sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
       from held where status in ('pending', 'failed') window going as (order by received_at, id))
-    select id, event, repository_id::float8 as "repositoryId", traceparent, signer_type as "signerType",
-      signer_id::float8 as "signerId",
+    select id, event, repository_id as "repositoryId", traceparent, signer_type as "signerType",
+      signer_id as "signerId",
       extract(epoch from received_at)::float8 * 1000 as "receivedMs",
       case when place = 1 or bytes <= ${MAX_TAKEN_BYTES} then convert_from(payload, 'UTF8') end as payload
     from sized order by place`);

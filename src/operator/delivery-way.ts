@@ -78,7 +78,7 @@ const ITS_EVENT = sql`e.repository_id = coalesce(d.repository_id, 0) and e.guid 
 
 async function toldBy({ db }: Pick<Context, "db">, { id }: ListedDelivery): Promise<ToldEvent[]> {
   return await db.query(sql`
-    select e.id::float8, e.event, e.action, r.full_name as repository, e.number, e.is_pull_request as "isPullRequest",
+    select e.id, e.event, e.action, r.full_name as repository, e.number, e.is_pull_request as "isPullRequest",
         e.delivery_id = d.id as "isOwn",
         r.html_url || case when e.number is null then '' when e.is_pull_request then '/pull/' || e.number
           else '/issues/' || e.number end as page
@@ -89,7 +89,7 @@ async function toldBy({ db }: Pick<Context, "db">, { id }: ListedDelivery): Prom
 async function sentFor({ db }: Pick<Context, "db">, { id }: ListedDelivery): Promise<SentOn[]> {
   return await db.query(sql`
     select * from (
-      select s.target_id::float8 as "targetId", s.url, s.delivered_at as "sentAt", s.duration_ms as "durationMs", s.status,
+      select s.target_id as "targetId", s.url, s.delivered_at as "sentAt", s.duration_ms as "durationMs", s.status,
           s.status_code as "statusCode", s.redelivery
         from deliveries d join events e on ${ITS_EVENT} join target_deliveries s on s.delivery_id = e.delivery_id
         where d.id = ${id} order by s.delivered_at desc, s.target_id, s.id desc limit ${MOST_SENT}) newest
@@ -98,7 +98,7 @@ async function sentFor({ db }: Pick<Context, "db">, { id }: ListedDelivery): Pro
 
 async function waitingFor({ db }: Pick<Context, "db">, { id }: ListedDelivery): Promise<DeliveryWay["waiting"]> {
   return await db.query(sql`
-    select c.target_id::float8 as "targetId", t.url, c.retry_at as "retryAt"
+    select c.target_id as "targetId", t.url, c.retry_at as "retryAt"
       from deliveries d join events e on ${ITS_EVENT}
         join targets t on true join target_cursors c on c.target_id = t.id and c.repository_id = e.repository_id
           and c.done_id < e.id and c.wanted_id >= e.id

@@ -22,8 +22,8 @@ export interface HookState {
 /** The hook of each mirrored repository. An App's webhook is listed with each repository that it serves. */
 export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<HookState[]> {
   return await db.query(sql`
-    select r.full_name as repository, nullif(h.hook_id, 0)::float8 as "hookId", h.checked_until as "checkedUntil",
-        coalesce(h.missed, 0)::float8 as missed, d.received_at as "deliveredAt", p.problem
+    select r.full_name as repository, nullif(h.hook_id, 0) as "hookId", h.checked_until as "checkedUntil",
+        coalesce(h.missed, 0) as missed, d.received_at as "deliveredAt", p.problem
       from repository_syncs s join repositories r on r.id = s.repository_id
       left join lateral (select hook_id, checked_until, missed from hook_checks where repository_id = s.repository_id
         order by checked_until desc limit 1) h on true

@@ -54,7 +54,7 @@ async function openPull(branch: string): Promise<Issue> {
 }
 
 const marked = async () =>
-  (await world.ctx.db.query<{ kind: string; key: string }>(sql`select kind, key from refresh_marks order by kind`)).map(
+  (await world.ctx.db.query<{ kind: string; key: number }>(sql`select kind, key from refresh_marks order by kind`)).map(
     ({ kind, key }) => `${kind} ${key}`,
   );
 

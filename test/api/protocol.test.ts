@@ -378,9 +378,9 @@ describe("who sees what", () => {
   });
 
   test("a revoked token is refused, and a token's use is noted", async () => {
-    const rows = await world.ctx.db.query<{ n: string }>(sql`
+    const rows = await world.ctx.db.query<{ n: number }>(sql`
       select count(*) as n from api_tokens where last_used_at is not null`);
-    expect(Number(rows[0]?.n)).toBeGreaterThan(0);
+    expect(rows[0]?.n).toBeGreaterThan(0);
     const stored = await world.ctx.db.query(sql`select * from api_tokens`);
     expect(JSON.stringify(stored)).not.toContain(world.token);
     await world.ctx.db.query(sql`update api_tokens set revoked_at = now() where not can_write`);

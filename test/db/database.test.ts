@@ -31,6 +31,29 @@ test("statements answer rows, or how many they answer or change", async () => {
   expect(await db.count(sql`select from former_names where repository_id = ${1}`)).toBe(0);
 });
 
+test("an int8 is a number however it is read, and one that no number holds exactly fails its statement", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  const [most, beyond] = [Number.MAX_SAFE_INTEGER, 2n ** 53n];
+  const read = sql`select ${most}::bigint as one, array[1, null, ${-most}]::bigint[] as many, count(*) as count`;
+  const row = { one: most, many: [1, null, -most], count: 1 };
+  expect(await db.query(read)).toEqual([row]);
+  expect(await db.prepared(read)).toEqual([row]);
+  expect(await db.until(new AbortController().signal).query(read)).toEqual([row]);
+  expect(await db.transaction((tx) => tx.query(read))).toEqual([row]);
+  await db.count(former("octo/a", most));
+  const built = () => db.select({ id: formerNamesTable.repositoryId, said: sql`repository_id` }).from(formerNamesTable);
+  expect(await built()).toEqual([{ id: most, said: most }]);
+  await db.count(sql`update former_names set repository_id = ${beyond}`);
+  for (const failing of [
+    () => db.query(sql`select ${beyond}::bigint`),
+    () => db.query(sql`select array[${beyond}]::bigint[]`),
+    built,
+  ])
+    await expect(failing()).rejects.toThrow("9007199254740992, which no number holds exactly");
+  expect(await db.query(sql`select 1 as next`)).toEqual([{ next: 1 }]);
+});
+
 test("a statement that drizzle builds fails with Postgres' own words, as all others do", async () => {
   await using mirror = await opened();
   const { db } = mirror;

@@ -77,8 +77,8 @@ test("a question during another's answer is told of what was committed before it
   const asking = Array.from({ length: 8 }, ask);
   for (let time = 0; time < 100; time++) {
     await db.transaction(async (tx) => tx.touch([9]));
-    const [row] = await db.query<{ revision: string }>(sql`select revision from revisions where repository_id = 9`);
-    committed = Number(row?.revision);
+    const [row] = await db.query<{ revision: number }>(sql`select revision from revisions where repository_id = 9`);
+    committed = row?.revision ?? 0;
   }
   isOver = true;
   await Promise.all(asking);

@@ -55,7 +55,7 @@ test("one user embedded in many resources is one row, and its new name is everyb
   await using mirror = await openMirror();
   await mirror.merge(observe("issue", issue(), at(0)), observe("issue", issue({ number: 2, id: 12 }), at(0)));
   await mirror.merge(observe("user", user(1, "renamed"), at(60)));
-  expect(await mirror.rows("select id, login from users")).toEqual([{ id: "1", login: "renamed" }]);
+  expect(await mirror.rows("select id, login from users")).toEqual([{ id: 1, login: "renamed" }]);
 });
 
 test("text that Postgres cannot hold is stored readable and kept exactly", async () => {
@@ -113,8 +113,8 @@ test("labels and assignees that leave an issue leave its lists", async () => {
     observe("issue", issue({ labels: [label(2, "ui"), label(3, "new")], updated_at: "2026-01-01T00:00:09Z" }), at(60)),
   );
   expect(await mirror.rows("select label_id, number from issue_labels order by label_id")).toEqual([
-    { label_id: "2", number: 1 },
-    { label_id: "3", number: 1 },
+    { label_id: 2, number: 1 },
+    { label_id: 3, number: 1 },
   ]);
   expect(await mirror.rows("select user_id from issue_assignees")).toEqual([]);
 });
@@ -138,10 +138,10 @@ test("a pull request seen as a pull request can be found as an issue's other sid
     observe("issue", issue({ pull_request: { url: "u" }, updated_at: "2025-12-31T23:59:59Z" }), at(60)),
   );
   expect(await mirror.rows("select id, updated_at from issues")).toEqual([
-    { id: "11", updated_at: new Date("2025-12-31T23:59:59Z") },
+    { id: 11, updated_at: new Date("2025-12-31T23:59:59Z") },
   ]);
   expect(await mirror.rows("select id, updated_at from pull_requests")).toEqual([
-    { id: "99", updated_at: new Date("2026-01-01T00:00:00Z") },
+    { id: 99, updated_at: new Date("2026-01-01T00:00:00Z") },
   ]);
 });
 
@@ -176,7 +176,7 @@ test("a repository's old name is remembered when it is renamed", async () => {
   });
   await mirror.merge(observe("repository", repository("octo/Demo", "2026-01-01T00:00:00Z"), at(0)));
   await mirror.merge(observe("repository", repository("octo/better", "2026-01-01T00:00:05Z"), at(60)));
-  expect(await mirror.rows("select * from former_names")).toEqual([{ full_name: "octo/demo", repository_id: "7" }]);
+  expect(await mirror.rows("select * from former_names")).toEqual([{ full_name: "octo/demo", repository_id: 7 }]);
   const [row] = await mirror.rows("select document->>'url' as url, full_name from repositories");
   expect(row).toEqual({ url: "\u0001", full_name: "octo/better" });
 });
@@ -194,8 +194,8 @@ test("what was said under an issue goes with it, also what is heard of only afte
   await mirror.merge(observe("issue", issue(), { ...at(1, false), deleted: true }));
   await mirror.merge(observe("issue_comment", comment(2), at(2, false)));
   expect(await mirror.rows("select id from issue_comments where deleted_at is not null order by id")).toEqual([
-    { id: "1" },
-    { id: "2" },
+    { id: 1 },
+    { id: 2 },
   ]);
   // The issue is deleted just after its comment was edited. One merge learns the edit and the comment's end.
   await mirror.merge(observe("issue", issue({ id: 12, number: 2 }), at(3)));

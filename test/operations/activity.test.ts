@@ -134,7 +134,7 @@ describe("what processes count", () => {
       activity.add("byMirror", 1);
       await writer.write();
     }
-    expect(await rows()).toMatchObject([{ by_mirror: "2" }]);
+    expect(await rows()).toMatchObject([{ by_mirror: 2 }]);
     await expect(db.query(sql`delete from activity`)).rejects.toThrow(/permission denied/);
     await db.close();
   });

@@ -56,7 +56,7 @@ test("within the bounds the same is taken, and a large form is kept as its JSON"
     expect(await world.deliver({ ...signed, event: "star", ...sending })).toMatchObject({ status: 202 });
   const rows = await world.inbox();
   expect(rows.map((row) => row.payload.toString("utf8"))).toEqual([payload, payload]);
-  expect(rows[0]).toMatchObject({ action: "created", repository_id: "7" });
+  expect(rows[0]).toMatchObject({ action: "created", repository_id: 7 });
 });
 
 test("a form is decoded as the URL standard says", () => {

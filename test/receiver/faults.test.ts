@@ -176,7 +176,7 @@ describe("what is legal is taken", () => {
       headers: { "content-type": "application/x-www-form-urlencoded" },
     });
     expect(answer).toMatchObject({ status: 202, body: { delivery: guid, status: "accepted" } });
-    expect(await last()).toMatchObject({ guid, payload: Buffer.from(document), action: "opened", repository_id: "7" });
+    expect(await last()).toMatchObject({ guid, payload: Buffer.from(document), action: "opened", repository_id: 7 });
   });
 
   test("no hook id, a charset, and an event without repository", async () => {
@@ -184,7 +184,7 @@ describe("what is legal is taken", () => {
     expect(await world.deliver({ event: "ping", payload: { zen: "Mind your words." }, headers })).toMatchObject({
       status: 202,
     });
-    expect(await last()).toMatchObject({ hook_id: "0", event: "ping", action: null, repository_id: null });
+    expect(await last()).toMatchObject({ hook_id: 0, event: "ping", action: null, repository_id: null });
   });
 
   test("the documented example of a signature", async () => {

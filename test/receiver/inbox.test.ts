@@ -33,10 +33,10 @@ describe("a delivery is kept once, whatever arrives", () => {
     expect(rows).toMatchObject([
       {
         guid,
-        hook_id: "42",
+        hook_id: 42,
         event: "issues",
         action: "opened",
-        repository_id: "7",
+        repository_id: 7,
         status: "pending",
         payload: Buffer.from(JSON.stringify(opened)),
       },
@@ -191,10 +191,10 @@ describe("one of the two stores may be away", () => {
     expect(await world.inbox()).toMatchObject([
       {
         guid,
-        hook_id: "42",
+        hook_id: 42,
         event: "issues",
         action: "opened",
-        repository_id: "7",
+        repository_id: 7,
         payload: Buffer.from(body),
         status: "pending",
       },

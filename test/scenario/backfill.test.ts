@@ -31,7 +31,7 @@ async function openUncopied(size: { issues: number; pulls: number; commentsPerIs
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
   const rowsOf = <Row>(statement: string) => ctx.db.query<Row>(sql.script(statement));
-  const [row] = await rowsOf<{ id: string }>("select repository_id as id from repository_syncs");
+  const [row] = await rowsOf<{ id: number }>("select repository_id as id from repository_syncs");
   return {
     world,
     rowsOf,

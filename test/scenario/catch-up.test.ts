@@ -24,7 +24,7 @@ async function openCopied() {
   const { ctx, first } = world;
   await addSelections(ctx, [first]);
   await resolveSelections(ctx);
-  const [row] = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const [row] = await ctx.db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   const job = { repositoryId: Number(row?.id) };
   await backfill(ctx, job, signal);
   /** Writes as somebody other than the mirror. */

@@ -163,7 +163,7 @@ async function patiently(world: TestWorld, act: () => Promise<unknown>): Promise
 const signal = new AbortController().signal;
 
 async function repositoryIn(ctx: Context): Promise<{ repositoryId: number }> {
-  const rows = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const rows = await ctx.db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   return { repositoryId: Number(rows[0]?.id) };
 }
 

@@ -120,7 +120,7 @@ test.each([
   const { ctx } = world;
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
-  const [row] = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const [row] = await ctx.db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   const job = { repositoryId: Number(row?.id) };
   const { signal } = new AbortController();
   if (isCopied) {

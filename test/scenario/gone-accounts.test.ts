@@ -82,7 +82,7 @@ test.each([
   const pull = merged[shownAs === null ? 1 : 0];
   if (!pull || !someone) throw new Error("No pull request was merged");
   pull.pull.mergedById = someone.id;
-  const rows = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const rows = await ctx.db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   const repositoryId = Number(rows[0]?.id);
   const { signal } = new AbortController();
   const check = async () => {
@@ -113,7 +113,7 @@ test("one that is shown otherwise than those that were read is found and put rig
   await using world = await openCopied((place) => place !== 20);
   expect(await differences(world)).not.toEqual([]);
   world.advance(60_000);
-  const rows = await world.ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const rows = await world.ctx.db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   const { signal } = new AbortController();
   const report = await audit(world.ctx, { repositoryId: Number(rows[0]?.id), repair: true, signal });
   expect(report && driftCount(report)).toBeGreaterThanOrEqual(1);

@@ -30,7 +30,7 @@ test("what upstream shows no more of a resource is gone after an audit, which te
   await world.settleMarks();
   pass(world, 60_000);
   const { db } = world.ctx;
-  const [row] = await db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const [row] = await db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   const repositoryId = Number(row?.id);
   for (const { kind, table, column, key } of GONE) {
     const shown = kind === "repository" ? sql`id` : sql`repository_id`;

@@ -160,9 +160,9 @@ async function takeIn({ world }: ManyRepositories, template: Template, names: re
   const { ctx } = world;
   const ids: string[] = [];
   for (const name of names) {
-    const [found] = await ctx.db.query<{ id: string }>(sql`select id from repositories where full_name = ${name}`);
+    const [found] = await ctx.db.query<{ id: number }>(sql`select id from repositories where full_name = ${name}`);
     if (!found) throw new Error(`Nothing is mirrored of ${name}`);
-    const payload = template.payload.replaceAll(template.id, found.id).replaceAll(template.name, name);
+    const payload = template.payload.replaceAll(template.id, String(found.id)).replaceAll(template.name, name);
     const [row] = await ctx.db.query<{ id: string }>(sql`
       insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
         values (78, ${name}, 'issues', 'edited', ${found.id}, convert_to(${payload}, 'UTF8'), ${ctx.clock.now()})

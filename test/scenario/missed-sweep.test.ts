@@ -170,9 +170,9 @@ test("what could be asked is kept where the quota does not suffice for all, and 
   world.advance(6 * 60_000);
   expect(await sweep(ctx)).toMatchObject({ swept: 3 });
   const swept = async () => {
-    const rows = await ctx.db.query<{ repository_id: string; swept_at: Date; lists: string }>(sql`
+    const rows = await ctx.db.query<{ repository_id: number; swept_at: Date; lists: string }>(sql`
       select repository_id, swept_at, lists from sweeps`);
-    return new Map(rows.map((row) => [Number(row.repository_id), row]));
+    return new Map(rows.map((row) => [row.repository_id, row]));
   };
   const before = await swept();
 

@@ -47,7 +47,7 @@ async function openUncopied(world = shared) {
   const names = originals.map((one) => simulator.world.fullName(one));
   await addSelections(ctx, names);
   await resolveSelections(ctx);
-  const rows = await ctx.db.query<{ id: string }>(sql`
+  const rows = await ctx.db.query<{ id: number }>(sql`
     select repository_id as id from repository_syncs order by repository_id`);
   const ids = rows.map(({ id }) => Number(id));
   const status = async () => (await loadStatus(ctx, async () => [])).repositories;

@@ -57,7 +57,7 @@ async function openUncopied({ chargeCounts }: { chargeCounts: boolean }) {
   await removeSelection(world.ctx, world.first, { purge: true });
   await addSelections(world.ctx, [world.first]);
   await resolveSelections(world.ctx);
-  const [repository] = await rowsOf<{ id: string }>(world, "select repository_id as id from repository_syncs");
+  const [repository] = await rowsOf<{ id: number }>(world, "select repository_id as id from repository_syncs");
   return { world, repositoryId: Number(repository?.id) };
 }
 
@@ -301,7 +301,7 @@ async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; re
   const { ctx, simulator } = world;
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
-  const [row] = await rowsOf<{ id: string }>(world, "select repository_id as id from repository_syncs");
+  const [row] = await rowsOf<{ id: number }>(world, "select repository_id as id from repository_syncs");
   const repositoryId = Number(row?.id);
   if (by === "knows")
     await ctx.db.query(sql`

@@ -102,7 +102,7 @@ async function openTown(): Promise<Town> {
     await resolveSelections(ctx);
   };
   await wish();
-  const rows = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const rows = await ctx.db.query<{ id: number }>(sql`select repository_id as id from repository_syncs`);
   const repositoryId = Number(rows[0]?.id);
   return {
     world,

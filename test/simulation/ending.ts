@@ -196,7 +196,7 @@ export class Ending {
   }
 
   async notCopied(): Promise<string | null> {
-    const rows = await this.#stage.ctx.db.query<{ repository_id: string; state: string; problem: string }>(sql`
+    const rows = await this.#stage.ctx.db.query<{ repository_id: number; state: string; problem: string }>(sql`
       select * from repository_syncs`);
     const waiting = rows.filter(({ state }) => state !== "live");
     if (rows.length < this.#stage.repositories.length) return `only ${rows.length} repositories are known`;

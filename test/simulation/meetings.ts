@@ -147,7 +147,7 @@ export class Meetings {
       deleted.map(({ id }) => id),
       "bigint",
     );
-    const rows = await this.#stage.ctx.db.query<{ id: string }>(sql`
+    const rows = await this.#stage.ctx.db.query<{ id: number }>(sql`
       select id from issue_comments where id = any(${ids}::bigint[]) and deleted_at is null`);
     this.risen.push(
       ...rows.map(({ id }) => `in meeting ${this.#count}: comment ${id}, which was deleted, is shown again`),

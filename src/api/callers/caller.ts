@@ -227,7 +227,7 @@ const REMEMBERED_TOKENS = 10_000;
 const LAST_USE_PRECISION_MS = 60_000;
 
 interface TokenRow {
-  user_id: string;
+  user_id: number;
   can_write: boolean;
   permissions: string[] | null;
   last_used_at: Date | null;
@@ -236,9 +236,8 @@ interface TokenRow {
 }
 
 function apiTokenOf(id: string, row: TokenRow): ApiToken {
-  const { user_id, hourly_limit: hourlyLimit } = row;
+  const { user_id: userId, hourly_limit: hourlyLimit } = row;
   const kinds = kindsOf(row.permissions, row.can_write);
-  const userId = Number(user_id);
   const repositories = row.repositories ?? "all";
   // A token with a limit of its own is counted by itself, the others by their user.
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
@@ -304,7 +303,7 @@ export class ApiTokens {
     const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
         select t.user_id, t.can_write, t.permissions, t.last_used_at, t.hourly_limit,
             case when t.repository_ids is not null or t.owner_ids is not null then
-              array(select r.id::float8 from repositories r
+              array(select r.id from repositories r
                 where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
           from api_tokens t where t.hash = ${hash} and t.revoked_at is null
             and (t.expires_at is null or t.expires_at > ${this.#ctx.clock.now()})`);

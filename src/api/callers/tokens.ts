@@ -102,7 +102,7 @@ export function apiTokenId(token: string): string {
   return idOfHash(hashOf(token));
 }
 
-const TOKEN_COLUMNS = sql`t.id, t.name, t.user_id::float8 as "userId", u.login,
+const TOKEN_COLUMNS = sql`t.id, t.name, t.user_id as "userId", u.login,
   t.can_write or coalesce(t.permissions && array['issues:write', 'pull_requests:write'], false) as "canWrite", t.permissions,
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by folded(r.full_name)) ||

@@ -155,7 +155,7 @@ export async function refsOfPulls(
   const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
   const numbers = pulls.map(({ number }) => number);
   const rows = await db.query<{ repositoryId: number; name: string | null }>(sql`
-    select p.repository_id::float8 as "repositoryId",
+    select p.repository_id as "repositoryId",
         unnest(array[p.base_ref, case when p.head_repository_id = p.repository_id then p.head_ref end]) as name
       from pull_requests p where (p.repository_id, p.number) in (select *
         from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}))`);

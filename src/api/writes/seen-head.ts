@@ -76,7 +76,7 @@ async function mirroredFork({ ctx, caller, repository }: Writer, owner: string):
   const seen = visible(sql`r`, accessOf(caller), "contents");
   const isOwners = isNamed(sql`split_part(r.full_name, '/', 1)`, [owner]);
   const rows = await ctx.db.query<{ id: number; fullName: string; detail: string | null }>(sql`
-    select r.id::float8 as id, r.full_name as "fullName", r.detail::text as detail
+    select r.id, r.full_name as "fullName", r.detail::text as detail
       ${mirroredWhere(sql`(${isOwners} and ${seen} or r.id = ${repository.id})`)}`);
   const base = rows.find(({ id }) => id === repository.id);
   const network = new Set([repository.id, ...originsOf(base?.detail ?? null)]);

@@ -35,7 +35,7 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
           current_setting('server_version') as version, pg_is_in_recovery() as "isStandby",
           current_setting('fsync') as fsync, current_setting('synchronous_commit') as "synchronousCommit",
           current_setting('max_connections')::integer as "maxConnections",
-          (select count(*)::integer from pg_stat_activity where backend_type = 'client backend') as connections,
+          (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,
           clock_timestamp() as now`,
       limits,
     );

@@ -66,9 +66,9 @@ export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): P
     expected: number | null;
     resources: number;
   }>(sql`
-    select r.full_name, min(b.started_at) as started_at, sum(b.pages)::integer as pages, sum(b.resources)::integer as resources,
+    select r.full_name, min(b.started_at) as started_at, sum(b.pages) as pages, sum(b.resources) as resources,
       case when bool_and(b.finished_at is not null or b.expected_pages is not null)
-        then sum(case when b.finished_at is not null then b.pages else b.expected_pages end)::integer end as expected
+        then sum(case when b.finished_at is not null then b.pages else b.expected_pages end) end as expected
     from backfill_phases b join repository_syncs s on s.repository_id = b.repository_id join repositories r on r.id = b.repository_id
     where s.state = 'backfilling' and b.started_at is not null group by r.full_name`);
   const at = clock.now().getTime();

@@ -34,7 +34,7 @@ export async function findWorkflow(
 ): Promise<(StoredDocument & { id: number }) | null> {
   const isIt = typeof named === "number" ? sql`t.id = ${named}` : sql`substring(t.path from '[^/]*$') = ${named}`;
   const [row] = await db.prepared<{ id: number; document: string }>(sql`
-    select t.id::float8 as id, t.document::text as document from workflows t
+    select t.id, t.document::text as document from workflows t
       where t.repository_id = ${repositoryId} and t.deleted_at is null and ${isIt} order by t.id limit 1`);
   return row ? { repositoryId, ...row } : null;
 }
@@ -122,7 +122,7 @@ export async function findJob(
   id: number,
 ): Promise<(StoredDocument & { runId: number; isCompleted: boolean }) | null> {
   const [row] = await db.prepared<{ runId: number; isCompleted: boolean; document: string }>(sql`
-    select t.run_id::float8 as "runId", t.status = 'completed' as "isCompleted", t.document::text as document from workflow_jobs t
+    select t.run_id as "runId", t.status = 'completed' as "isCompleted", t.document::text as document from workflow_jobs t
       where t.repository_id = ${repositoryId} and t.id = ${id} and t.deleted_at is null`);
   return row ? { repositoryId, ...row } : null;
 }
@@ -141,7 +141,7 @@ export async function findSuiteRuns(
   const repositoryIds = suites.map(({ repositoryId }) => repositoryId);
   const ids = suites.map(({ id }) => id);
   const rows = await db.prepared<SuiteRun & { at: number }>(sql`
-    select x.at::integer as at, t.document::text as run, w.document::text as workflow
+    select x.at, t.document::text as run, w.document::text as workflow
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, s, at)
       join workflow_runs t on t.repository_id = x.r and t.check_suite_id = x.s and t.deleted_at is null
       join workflows w on w.repository_id = t.repository_id and w.id = t.workflow_id`);

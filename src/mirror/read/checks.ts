@@ -45,7 +45,7 @@ export async function findCheckedHeads(
   heads: readonly { repositoryId: number; sha: string }[],
 ): Promise<(CheckedHead | null)[]> {
   const rows = await db.prepared<CheckedHead & { at: number }>(sql`
-    select x.at::integer as at, c.sha, c.read_at is not null as runs,
+    select x.at, c.sha, c.read_at is not null as runs,
         c.read_at is not null and not exists (select from commit_statuses t where t.repository_id = c.repository_id
           and t.sha = c.sha and t.node_id is null and t.deleted_at is null) as statuses,
         c.suites_read_at is not null and not exists (select from check_runs t where t.repository_id = c.repository_id
@@ -101,7 +101,7 @@ export async function findCheckRuns(
   const latest = filter === "latest" ? sql`distinct on (t.check_suite_id, t.name)` : sql``;
   const order = filter === "latest" ? sql`t.check_suite_id, t.name, t.id desc` : sql`t.id desc`;
   return await db.prepared<StoredCheck>(sql`
-    select id::float8 as id, document::text as document from (
+    select id, document::text as document from (
         select ${latest} t.id, t.document, t.status from check_runs t where ${sql.and(where)} order by ${order}) t
       where ${status === null ? sql`true` : sql`t.status = ${status}`} order by t.id desc`);
 }
@@ -119,7 +119,7 @@ export async function findCheckSuites(
     where.push(sql`exists (select from check_runs u where u.repository_id = t.repository_id and u.check_suite_id = t.id
       and u.name = ${runName} and u.deleted_at is null)`);
   return await db.prepared<StoredCheck>(sql`
-    select t.id::float8 as id, t.document::text as document from check_suites t where ${sql.and(where)} order by t.id`);
+    select t.id, t.document::text as document from check_suites t where ${sql.and(where)} order by t.id`);
 }
 
 /** The check suites of each of these commits. */
@@ -128,7 +128,7 @@ export async function findSuitesOf(
   commits: readonly { repositoryId: number; sha: string }[],
 ): Promise<StoredDocument[][]> {
   const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at::integer as at, t.document::text as document
+    select x.at, t.document::text as document
       from unnest(${sql.array(
         commits.map(({ repositoryId }) => repositoryId),
         "bigint",
@@ -149,7 +149,7 @@ export async function findSuites(
   suites: readonly { repositoryId: number; id: number }[],
 ): Promise<(StoredDocument | null)[]> {
   const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at::integer as at, t.document::text as document
+    select x.at, t.document::text as document
       from unnest(${sql.array(
         suites.map(({ repositoryId }) => repositoryId),
         "bigint",
@@ -180,7 +180,7 @@ export const suiteRunSource: PageSource = {
 /** All statuses of a commit, the newest first. */
 export async function findStatuses(db: Database, repositoryId: number, sha: string): Promise<StoredCheck[]> {
   return await db.prepared<StoredCheck>(sql`
-    select t.id::float8 as id, t.document::text as document from commit_statuses t
+    select t.id, t.document::text as document from commit_statuses t
       where t.repository_id = ${repositoryId} and t.sha = ${sha} and t.deleted_at is null
       order by t.created_at desc, t.id desc`);
 }
@@ -193,7 +193,7 @@ export async function findCheck(
   id: number,
 ): Promise<(StoredCheck & { sha: string }) | null> {
   const [row] = await db.prepared<StoredCheck & { sha: string }>(sql`
-    select t.id::float8 as id, t.document::text as document, t.head_sha as sha from ${sql.identifier(of)} t
+    select t.id, t.document::text as document, t.head_sha as sha from ${sql.identifier(of)} t
       where t.repository_id = ${repositoryId} and t.id = ${id} and t.deleted_at is null`);
   return row ?? null;
 }
@@ -220,12 +220,12 @@ export async function findRollups(
   )}) with ordinality as x(r, sha, at)`;
   const [runs, statuses] = await Promise.all([
     db.prepared<RunState & { at: number }>(sql`
-      select at::integer as at, id::float8 as id, ${document} as document, status, conclusion from (
+      select at, id, ${document} as document, status, conclusion from (
           select distinct on (x.at, t.check_suite_id, t.name) x.at, t.id, t.document, t.status, t.conclusion
             from ${x} join check_runs t on t.repository_id = x.r and t.head_sha = x.sha and t.deleted_at is null
             order by x.at, t.check_suite_id, t.name, t.id desc) t order by at, id`),
     db.prepared<StatusState & { at: number }>(sql`
-      select at::integer as at, id::float8 as id, ${document} as document, state from (
+      select at, id, ${document} as document, state from (
           ${latestStatuses(x)}) t order by at, id`),
   ]);
   return heads.map((_, at) => ({

@@ -57,15 +57,15 @@ export async function findComments(
       and i.number = c.issue_number and i.is_pull_request = ${under === "pulls"})`);
   }
   const matching = sql`from ${table} c where ${sql.and(conditions)}`;
-  const [counted] = await db.prepared<{ total: string }>(sql`select count(*) as total ${matching}`);
-  const total = Number(counted?.total ?? 0);
+  const [counted] = await db.prepared<{ total: number }>(sql`select count(*) as total ${matching}`);
+  const total = counted?.total ?? 0;
   if (total <= offset) return { rows: [], total };
 
   const way = DIRECTIONS[direction];
   const order = sort === "updated" ? sql`c.updated_at ${way}, c.id ${way}` : sql`c.id ${way}`;
   // Documents are read only for rows on the page, not for all rows before it.
   const rows = await db.prepared<CommentRow>(sql`
-    select c.id::float8 as id, c.document::text as document, c.body, c.updated_at as "updatedAt" from (
+    select c.id, c.document::text as document, c.body, c.updated_at as "updatedAt" from (
         select c.id, c.document, c.body, ${updated} as updated_at ${matching}
           order by ${order} limit ${limit} offset ${offset}) c
       order by ${order}`);
@@ -97,7 +97,7 @@ export async function findComment(
   const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN_COMMENTS[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   const [comment] = await db.prepared<CommentRow>(sql`
-    select c.id::float8 as id, c.document::text as document, c.body, 
+    select c.id, c.document::text as document, c.body, 
         case when ${updated} is not null then greatest(${updated}, c.changed_at) end as "updatedAt" from ${table} c
       where ${sql.and(conditions)}`);
   return comment ?? null;

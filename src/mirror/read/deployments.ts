@@ -8,7 +8,7 @@ import type { PageSource } from "./pages.ts";
 /** Of these repositories, those whose list of deployments is here. */
 export async function findWithDeployments(db: Queries, repositoryIds: readonly number[]): Promise<boolean[]> {
   const rows = await db.prepared<{ id: number }>(sql`
-    select l.repository_id::float8 as id from deployment_lists l
+    select l.repository_id as id from deployment_lists l
       where l.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and l.read_at is not null`);
   const held = new Set(rows.map(({ id }) => id));
   return repositoryIds.map((id) => held.has(id));
@@ -39,7 +39,7 @@ export async function findDeploymentsById(
   const repositoryIds = deployments.map(({ repositoryId }) => repositoryId);
   const ids = deployments.map(({ id }) => id);
   const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at::integer as at, t.document::text as document
+    select x.at, t.document::text as document
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, i, at)
       join deployments t on t.repository_id = x.r and t.id = x.i and t.deleted_at is null`);
   return documentsAt(deployments, rows);
@@ -110,7 +110,7 @@ export async function findLatestStatuses(
   const repositoryIds = deployments.map(({ repositoryId }) => repositoryId);
   const ids = deployments.map(({ id }) => id);
   const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select distinct on (x.at) x.at::integer as at, t.document::text as document
+    select distinct on (x.at) x.at, t.document::text as document
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, i, at)
       join deployment_statuses t on t.repository_id = x.r and t.deployment_id = x.i and t.deleted_at is null
       order by x.at, t.id desc`);

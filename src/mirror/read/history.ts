@@ -41,8 +41,8 @@ const isAmong = ({ since, until }: Pick<HistoryPart, "since" | "until">) =>
 export async function findHistory(db: Database, part: HistoryPart): Promise<HeldHistory | null> {
   const { repositoryId, sha, since, until } = part;
   const [found] = await db.prepared<HeldHistory & { behind: number; oldest: Date | null }>(sql`
-    select f.position as "from", count(*) filter (where ${isAmong(part)})::integer as held,
-        l.total - (select count(*) from commits a where a.repository_id = f.repository_id)::integer as behind,
+    select f.position as "from", count(*) filter (where ${isAmong(part)}) as held,
+        l.total - (select count(*) from commits a where a.repository_id = f.repository_id) as behind,
         (array_agg(c.committed_at order by c.position desc))[1] as oldest, 0 as total
       from commits f
       join commit_lists l on l.repository_id = f.repository_id and l.head_sha is not null
@@ -82,7 +82,7 @@ export async function findHistoryCommits(
   commits: readonly CommitPlace[],
 ): Promise<(StoredDocument | null)[]> {
   const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at::integer as at, c.document::text as document from ${placesTable(commits)}
+    select x.at, c.document::text as document from ${placesTable(commits)}
       join commits c on c.repository_id = x.r and c.sha = x.sha`);
   const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
   return commits.map(({ repositoryId }, at) => {
@@ -165,7 +165,7 @@ export async function findPullsOfCommits(
             join p on p.repository_id = k.r and p.number = t.number and p.is_held
               and (p.merged_at is not null or not k.is_default)) m
           group by m.at)
-    select k.at::integer as at, coalesce(n.numbers, '{}') as numbers from k left join n on n.at = k.at
+    select k.at, coalesce(n.numbers, '{}') as numbers from k left join n on n.at = k.at
       where case when k.is_default then n.at is not null
           or not exists (select from p where p.repository_id = k.r and p.merged_at >= k.committed_at and not p.is_held)
             and not exists (select from pull_request_commits t where t.repository_id = k.r

@@ -30,7 +30,7 @@ export async function findHeldEvents(db: Queries, places: readonly IssuePlace[])
   const repositoryIds = places.map(({ repositoryId }) => repositoryId);
   const numbers = places.map(({ number }) => number);
   const rows = await db.prepared<HeldEvents & { at: number }>(sql`
-    select x.at::integer as at, l.read_at as "readAt",
+    select x.at, l.read_at as "readAt",
         l.read_at > greatest(i.created_at, i.changed_at, p.changed_at, ${toldAt("i")}, ${toldAt("p")}) + ${LAG} as "isCurrent"
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) with ordinality as x(r, n, at)
       join issue_event_lists l on l.repository_id = x.r and l.read_at is not null

@@ -29,7 +29,7 @@ interface KeyedIssueRow {
   document: string;
   body: string | null;
   /** Null: there is no row. */
-  id: string | null;
+  id: number | null;
   /** Null: there is no row. */
   updated: number | null;
   deleted: boolean;

@@ -42,13 +42,13 @@ export async function findIssuesAcross(
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   const matching = sql`from ${tables} join issues i on i.repository_id = r.id
     where ${sql.and([isMirrored, ...conditions])}`;
-  const [counted] = await db.prepared<{ total: string }>(sql`select count(*) as total ${matching}`);
-  const total = Number(counted?.total ?? 0);
+  const [counted] = await db.prepared<{ total: number }>(sql`select count(*) as total ${matching}`);
+  const total = counted?.total ?? 0;
   if (total <= page.offset) return { rows: [], total };
 
   const way = DIRECTIONS[direction];
   const rows = await db.prepared<{
-    repository_id: string;
+    repository_id: number;
     document: string;
     body: string | null;
     repository_document: string;
@@ -57,7 +57,7 @@ export async function findIssuesAcross(
       order by ${ISSUE_SORT_KEYS[sort]} ${way}, i.id ${way} limit ${page.limit} offset ${page.offset}`);
   return {
     rows: rows.map((row) => ({
-      repositoryId: Number(row.repository_id),
+      repositoryId: row.repository_id,
       document: row.document,
       body: row.body,
       repository: { document: row.repository_document },

@@ -64,7 +64,7 @@ async function findRepositories(
   ids: readonly number[],
 ): Promise<(MirroredRepository | GoneRepository | null)[]> {
   const repositories = await db.prepared<MirroredRepository | GoneRepository>(sql`
-    select r.id::float8 as id, r.node_id as "nodeId", r.full_name as "fullName", r.html_url as "htmlUrl", s.state, s.mirrors
+    select r.id, r.node_id as "nodeId", r.full_name as "fullName", r.html_url as "htmlUrl", s.state, s.mirrors
       from repositories r join repository_syncs s on s.repository_id = r.id
       where r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`);
   const found = new Map(repositories.map((one) => [one.id, one]));
@@ -76,7 +76,7 @@ async function findMarks(db: Database, keys: readonly MarkKey[]): Promise<(Mark 
   const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
   const numbers = keys.map(({ key }) => key);
   const rows = await db.prepared<Mark & { at: number }>(sql`
-    select x.at::integer as at, ${MARK_COLUMNS}
+    select x.at, ${MARK_COLUMNS}
       from unnest(${sql.array(kinds, "text")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "bigint")})
         with ordinality as x(kind, r, k, at)
       join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);

@@ -26,17 +26,17 @@ export async function findLabels(
       where il.repository_id = l.repository_id and i.milestone_id = ${milestoneId})`);
   }
   const matching = sql`from labels l where ${sql.and(conditions)}`;
-  const rows = await db.prepared<Omit<LabelRow, "changedAt"> & { total: string }>(sql`
+  const rows = await db.prepared<Omit<LabelRow, "changedAt"> & { total: number }>(sql`
     select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
-      (select l.id::float8 as id, folded(l.name) as name, l.document::text as document ${matching}
+      (select l.id, folded(l.name) as name, l.document::text as document ${matching}
        order by folded(l.name), l.id limit ${limit} offset ${offset}) p on true order by p.name, p.id`);
-  return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };
+  return { rows: rows.filter((row) => row.id !== null), total: rows[0]?.total ?? 0 };
 }
 
 export async function findLabel(db: Database, repositoryId: number, name: string): Promise<LabelRow | null> {
   // A deleted label's name may be taken by a new one before we hear of the deletion: ids grow.
   const [label] = await db.prepared<LabelRow>(sql`
-    select l.id::float8 as id, l.document::text as document, coalesce(l.changed_at, l.seen_at) as "changedAt" from labels l
+    select l.id, l.document::text as document, coalesce(l.changed_at, l.seen_at) as "changedAt" from labels l
       where l.repository_id = ${repositoryId} and l.deleted_at is null and folded(l.name) = folded(${name}::text)
       order by l.id desc limit 1`);
   return label ?? null;

@@ -11,7 +11,7 @@ export async function countHeldLists(
   keys: readonly Pick<ListKey, "repositoryId" | "number">[],
 ): Promise<(number | null)[]> {
   const rows = await db.prepared<{ at: number; total: number }>(sql`
-    select x.at::integer as at, (select count(*)::integer from ${tableOf(list)} t
+    select x.at, (select count(*) from ${tableOf(list)} t
           where t.repository_id = l.repository_id and t.number = l.number) as total
       from unnest(${sql.array(
         keys.map(({ repositoryId }) => repositoryId),
@@ -88,7 +88,7 @@ export async function findThreadPlaces(
   access: AccessScope,
 ): Promise<{ repositoryId: number; number: number }[]> {
   return await db.prepared<{ repositoryId: number; number: number }>(sql`
-    select distinct t.repository_id::float8 as "repositoryId", t.number from pull_request_threads t
+    select distinct t.repository_id as "repositoryId", t.number from pull_request_threads t
       join repositories r on r.id = t.repository_id
       where t.node_id = any(${sql.array(nodeIds, "text")}::text[]) and ${visible(sql`r`, access, "pulls")}`);
 }
@@ -99,7 +99,7 @@ export async function findCommits(
   commits: readonly { repositoryId: number; sha: string }[],
 ): Promise<({ repositoryId: number; document: string } | null)[]> {
   const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select distinct on (x.at) x.at::integer as at, t.document::text as document
+    select distinct on (x.at) x.at, t.document::text as document
       from unnest(${sql.array(
         commits.map(({ repositoryId }) => repositoryId),
         "bigint",

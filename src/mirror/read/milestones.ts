@@ -32,12 +32,12 @@ export async function findMilestones(
   const matching = sql`from milestones m
     where ${sql.and([sql`m.repository_id = ${repositoryId}`, sql`m.deleted_at is null`, MILESTONES_IN_STATE[state]])}`;
   const way = DIRECTIONS[direction];
-  const rows = await db.prepared<MilestoneRow & { total: string }>(sql`
+  const rows = await db.prepared<MilestoneRow & { total: number }>(sql`
     select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
       (select ${MILESTONE_COLUMNS}, ${MILESTONE_SORT_KEYS[sort]} as key ${matching}
        order by ${MILESTONE_SORT_KEYS[sort]} ${way}, m.number ${way} limit ${limit} offset ${offset}) p on true
       order by p.key ${way}, p.number ${way}`);
-  return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };
+  return { rows: rows.filter((row) => row.id !== null), total: rows[0]?.total ?? 0 };
 }
 
 export async function findMilestone(db: Database, repositoryId: number, number: number): Promise<MilestoneRow | null> {
@@ -47,7 +47,7 @@ export async function findMilestone(db: Database, repositoryId: number, number: 
   return milestone ?? null;
 }
 
-const MILESTONE_COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, greatest(m.updated_at, m.changed_at) as "updatedAt"`;
+const MILESTONE_COLUMNS = sql`m.id, m.number, m.document::text as document, greatest(m.updated_at, m.changed_at) as "updatedAt"`;
 const MILESTONES_IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
 
 const BY_NUMBER: SortKey = { key: sql`m.number`, keyType: INTEGER };

@@ -32,7 +32,7 @@ export async function findByNumber(
   const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
   const numbers = wanted.map(({ number }) => number);
   return db.prepared<FoundNode>(sql`
-    select x.r || '/' || x.n as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
+    select x.r || '/' || x.n as key, t.repository_id as "repositoryId", t.document::text as document, ${columns}
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) x(r, n)
       join ${table} t on t.repository_id = x.r and t.number = x.n where t.deleted_at is null and ${shown}`);
 }
@@ -45,7 +45,7 @@ export async function findLabelsByName(
   const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
   const names = wanted.map(({ name }) => name);
   return db.prepared<FoundNode>(sql`
-    select x.r || '/' || x.name as key, t.repository_id::float8 as "repositoryId", t.document::text as document,
+    select x.r || '/' || x.name as key, t.repository_id as "repositoryId", t.document::text as document,
         ${NO_BODY} from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(names, "text")}) x(r, name)
       join labels t on t.repository_id = x.r and folded(t.name) = folded(x.name) where t.deleted_at is null order by t.id`);
 }
@@ -64,13 +64,13 @@ export async function findLabelsByWords(
   );
   const isFound =
     words.length === 0 ? sql`true` : sql`search_words(t.name || ' ' || coalesce(t.description, '')) @@ (${query})`;
-  const found = await db.prepared<FoundNode & { total: string }>(sql`
+  const found = await db.prepared<FoundNode & { total: number }>(sql`
     with q as materialized (select t.id from labels t
       where t.repository_id = ${repositoryId} and t.deleted_at is null and ${isFound})
-    select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${NO_BODY},
+    select t.id::text as key, t.repository_id as "repositoryId", t.document::text as document, ${NO_BODY},
       (select count(*) from q) as total from labels t
       where t.repository_id = ${repositoryId} and t.id in (select q.id from q) order by t.id limit ${limit} offset ${offset}`);
-  return { found, total: Number(found[0]?.total ?? 0) };
+  return { found, total: found[0]?.total ?? 0 };
 }
 
 /** By upstream's ids, in all mirrored repositories; keys are the ids. */
@@ -82,7 +82,7 @@ export async function findById(
 ): Promise<FoundNode[]> {
   const { table, columns, shown } = NODE_TABLES[kind];
   return db.prepared<FoundNode>(sql`
-    select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
+    select t.id::text as key, t.repository_id as "repositoryId", t.document::text as document, ${columns}
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
       where ${MIRRORED} and t.deleted_at is null and ${shown} and ${visible(sql`r`, access, "metadata")}`);
@@ -116,7 +116,7 @@ export async function findNodePlaces(
   access: AccessScope,
 ): Promise<NodePlace[]> {
   return db.prepared<NodePlace>(sql`
-    select t.id::float8 as id, t.repository_id::float8 as "repositoryId", ${NODE_NUMBERS[kind]}::integer as number
+    select t.id, t.repository_id as "repositoryId", ${NODE_NUMBERS[kind]}::integer as number
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${NODE_TABLES[kind].table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
       where ${MIRRORED} and ${visible(sql`r`, access, "metadata")}`);
@@ -130,7 +130,7 @@ export async function findRepositoriesById(
 ): Promise<(FoundNode & { nodeId: string | null; isPrivate: boolean })[]> {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   return db.prepared<FoundNode & { nodeId: string | null; isPrivate: boolean }>(sql`
-    select r.id::text as key, r.id::float8 as "repositoryId", r.node_id as "nodeId", r.private as "isPrivate",
+    select r.id::text as key, r.id as "repositoryId", r.node_id as "nodeId", r.private as "isPrivate",
         r.document::text as document, ${NO_BODY} from ${tables}
       where ${isMirrored} and ${visible(sql`r`, access, "metadata")} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
 }

@@ -38,7 +38,7 @@ export async function findNumberedPage<More extends object = object>(
 ): Promise<{ rows: (StoredDocument & More)[]; total: number }> {
   const counting = most === undefined ? matching : sql`from (select ${matching} limit ${most}) t`;
   const total = await counted(async () => {
-    const [row] = await db.prepared<{ total: number }>(sql`select count(*)::integer as total ${counting}`);
+    const [row] = await db.prepared<{ total: number }>(sql`select count(*) as total ${counting}`);
     return row?.total ?? 0;
   });
   if (total <= offset) return { rows: [], total };

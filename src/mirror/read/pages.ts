@@ -87,7 +87,7 @@ export async function findPages(
   const rows = await readRows(
     db,
     sql`
-      select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.row_id::float8
+      select x.at, p.repository_id, p.document, p.detail, p.body, p.sort_text, p.row_id
         from ${parentsTable(parents)} ${lists} cross join lateral (
           select ${source.repositoryId} as repository_id, ${document} as document, ${source.detail ?? NULL}::text as detail,
               ${body ?? NULL} as body, ${key} as sort_key, (${key})::text as sort_text, ${rowId} as row_id
@@ -136,11 +136,10 @@ export async function countPages(
 ): Promise<{ count: number; sum: number }[]> {
   const lists = source.lists ? sql`${source.lists} cross join` : sql``;
   const count = source.lists ? sql`count(distinct ${source.rowId})` : sql`count(*)`;
-  const rows = await db.prepared<{ count: string; sum: string | null }>(sql`
+  return await db.prepared<{ count: number; sum: number }>(sql`
     select p.* from ${parentsTable(parents)} cross join lateral (
-      select ${count} as count, sum(${measure}) as sum from ${lists} ${source.counted ?? source.from}
+      select ${count} as count, coalesce(sum(${measure}), 0)::bigint as sum from ${lists} ${source.counted ?? source.from}
         where ${sql.and(source.conditions)}) p order by x.at`);
-  return rows.map(({ count, sum }) => ({ count: Number(count), sum: Number(sum ?? 0) }));
 }
 
 interface RawRow {

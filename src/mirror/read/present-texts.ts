@@ -61,7 +61,7 @@ export async function presentTexts(db: Queries, asked: readonly WrittenText[]): 
     const key = sql.identifier(keyColumn);
     const column = (name: string | undefined) => (name === undefined ? sql`null::text` : sql.identifier(name));
     const [repositories, keys] = [some.map(({ repositoryId }) => repositoryId), some.map((one) => one.key)];
-    return sql`select ${kind}::text as kind, repository_id::float8 as "repositoryId", ${key}::float8 as key,
+    return sql`select ${kind}::text as kind, repository_id as "repositoryId", ${key} as key,
         deleted_at is not null as "isDeleted", ${column(texts[0])} as first,
         ${column(isInDocument ? undefined : texts[1])} as second, ${isInDocument ? sql`document` : sql`null::json`} as document
       from ${table} where (repository_id, ${key}) in (

@@ -32,9 +32,9 @@ export async function findPulls(
   page: { sort: PullSort; direction: "asc" | "desc"; limit: number; offset: number },
 ): Promise<{ rows: PullRow[]; total: number }> {
   const conditions = matching(repositoryId, filter);
-  const [counted] = await db.prepared<{ total: string }>(sql`
+  const [counted] = await db.prepared<{ total: number }>(sql`
     select count(*) as total from pull_requests p where ${conditions}`);
-  const total = Number(counted?.total ?? 0);
+  const total = counted?.total ?? 0;
   if (total <= page.offset) return { rows: [], total };
 
   const byComments = page.sort === "popularity";

@@ -37,7 +37,7 @@ export async function findHeldRefLists(
   const areSure = sql`not exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind
     and ${IS_PLACE_UNSURE})`;
   const rows = await db.prepared<{ at: number }>(sql`
-    select x.at::integer as at
+    select x.at
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(kinds, "text")}) with ordinality as x(r, kind, at)
       where ${isListHeld(sql`x.r`, sql`x.kind`, areSure)}`);
   const held = new Set(rows.map(({ at }) => at - 1));
@@ -82,7 +82,7 @@ export async function findRefs(
     commitSha: string | null;
     isGone: boolean;
   }>(sql`
-    select x.at::integer as at, case when f.deleted_at is null then f.document::text end as document,
+    select x.at, case when f.deleted_at is null then f.document::text end as document,
         f.commit_sha as "commitSha", f.name is null or f.deleted_at is not null as "isGone"
       from unnest(${sql.array(repositoryIds, "bigint")}, ${column("kind")}, ${column("name")})
         with ordinality as x(r, kind, name, at)
@@ -137,7 +137,7 @@ export async function findBranches(
   const matching = sql`from refs f where f.repository_id = ${repositoryId} and f.kind = 'heads' and f.deleted_at is null
     and (${isProtected}::boolean is null or f.protected = ${isProtected}::boolean)`;
   const [[counted], rows] = await Promise.all([
-    db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`),
+    db.prepared<{ total: number }>(sql`select count(*) as total ${matching}`),
     db.prepared<{ name: string; sha: string; protected: boolean }>(sql`
       select f.name, f.sha, f.protected ${matching} order by f.name limit ${limit} offset ${offset}`),
   ]);
@@ -155,7 +155,7 @@ export async function findTags(
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from refs f where f.repository_id = ${repositoryId} and f.kind = 'tags' and f.deleted_at is null`;
   const [[counted], rows] = await Promise.all([
-    db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`),
+    db.prepared<{ total: number }>(sql`select count(*) as total ${matching}`),
     db.prepared<{ document: string }>(sql`
       select f.listed::text as document ${matching} order by f.position, f.name limit ${limit} offset ${offset}`),
   ]);

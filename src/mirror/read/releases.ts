@@ -30,7 +30,7 @@ export async function findHeldReleases(
   const rows = await db.prepared<
     Omit<HeldReleases, "latestId"> & { id: number; latestId: number | null; isKnown: boolean }
   >(
-    sql`select l.repository_id::float8 as id, l.shows_drafts as "showsDrafts", l.latest_id::float8 as "latestId",
+    sql`select l.repository_id as id, l.shows_drafts as "showsDrafts", l.latest_id as "latestId",
         ${IS_LATEST_KNOWN} as "isKnown",
         exists (select from releases t where t.repository_id = l.repository_id and t.draft and t.deleted_at is null)
           as "hasDrafts"
@@ -66,7 +66,7 @@ export async function findReleasesBy(db: Queries, keys: readonly ReleaseKey[]): 
   const ids = keys.map((key) => ("id" in key ? key.id : null));
   const tags = keys.map((key) => ("tag" in key ? key.tag : null));
   const rows = await db.prepared<{ at: number; document: string; isDraft: boolean }>(sql`
-    select x.at::integer as at, t.document::text as document, t.draft as "isDraft"
+    select x.at, t.document::text as document, t.draft as "isDraft"
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}, ${sql.array(tags, "text")})
         with ordinality as x(r, id, tag, at)
       cross join lateral (
@@ -90,7 +90,7 @@ export async function findRelease(db: Queries, key: ReleaseKey): Promise<FoundRe
 /** The release that has an asset, by its id. */
 export async function findReleaseOfAsset(db: Queries, repositoryId: number, assetId: number): Promise<number | null> {
   const [row] = await db.prepared<{ id: number }>(sql`
-    select t.id::float8 as id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
+    select t.id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
       and position(${`/releases/assets/${assetId}"`} in t.document::text) > 0 limit 1`);
   return row?.id ?? null;
 }

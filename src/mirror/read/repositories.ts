@@ -79,8 +79,8 @@ export function visibleIssue(alias: SQL, issue: SQL, access: AccessScope): SQL {
 }
 
 /** A `ShownRepository`, of a repository `r` and its row `s` of `repository_syncs`. */
-export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
-  r.html_url as "htmlUrl", r.owner_id::float8 as "ownerId", r.private as "isPrivate",
+export const SHOWN_COLUMNS = sql`r.id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
+  r.html_url as "htmlUrl", r.owner_id as "ownerId", r.private as "isPrivate",
   r.has_issues is not false as "hasIssues", greatest(r.updated_at, r.changed_at) as "updatedAt", s.confirmed_at as "confirmedAt",
   s.parts_missing as missing,
   coalesce(s.mirrors, '{}') as mirrors`;

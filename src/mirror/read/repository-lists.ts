@@ -60,12 +60,12 @@ async function pageOfRepositories(
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const matching = mirroredWhere(...conditions);
   const way = DIRECTIONS[direction];
-  const found = await db.prepared<RepositoryDocument & { total: string }>(sql`
+  const found = await db.prepared<RepositoryDocument & { total: number }>(sql`
     select p.*, q.total from (select count(*) as total ${matching}) q left join lateral
       (select ${SHOWN_COLUMNS}, r.document::text as document, null as detail, ${REPOSITORY_SORT_KEYS[sort]} as key ${matching}
        order by ${REPOSITORY_SORT_KEYS[sort]} ${way}, r.id ${way} limit ${limit} offset ${offset}) p on true
       order by p.key ${way}, p.id ${way}`);
-  return { rows: found.filter((row) => row.id !== null), total: Number(found[0]?.total ?? 0) };
+  return { rows: found.filter((row) => row.id !== null), total: found[0]?.total ?? 0 };
 }
 
 /** A page of an account's repositories that the caller sees, and how many there are in all. */

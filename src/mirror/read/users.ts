@@ -13,7 +13,7 @@ export interface UserRow {
   seenAt: Date;
 }
 
-const USER_COLUMNS = sql`u.id::float8 as id, u.login, u.type, u.document::text as document, greatest(u.updated_at, u.changed_at) as "updatedAt",
+const USER_COLUMNS = sql`u.id, u.login, u.type, u.document::text as document, greatest(u.updated_at, u.changed_at) as "updatedAt",
   u.seen_at as "seenAt"`;
 
 export async function findUser(db: Database, id: number): Promise<UserRow | null> {
@@ -58,11 +58,11 @@ export async function findAssignees(
     sql`u.type is distinct from 'Organization'`,
   ];
   if (login !== undefined) conditions.push(sql`folded(u.login) = ${login.toLowerCase()}`);
-  const rows = await db.prepared<UserRow & { total: string }>(sql`
+  const rows = await db.prepared<UserRow & { total: number }>(sql`
     select ${USER_COLUMNS}, count(*) over () as total from users u where ${sql.and(conditions)}
       order by folded(u.login), u.id limit ${limit} offset ${offset}`);
   const [first] = rows;
-  if (first || offset === 0) return { rows, total: Number(first?.total ?? 0) };
+  if (first || offset === 0) return { rows, total: first?.total ?? 0 };
   const { total } = await findAssignees(db, repositoryId, {
     limit: 1,
     offset: 0,

@@ -209,7 +209,7 @@ function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): S
     const known = arrayOf(asked[kind].map(({ recalled }) => recalled?.value.revision ?? 0));
     const repositories = arrayOf(asked[kind].map(({ key }) => key.repositoryId));
     return sql`
-      select ${sql.script(`'${kind}'`)}, x.at::integer, t.revision::text, t.document::text, t.deleted_at is not null, ${name},
+      select ${sql.script(`'${kind}'`)}, x.at, t.revision::text, t.document::text, t.deleted_at is not null, ${name},
           (extract(epoch from t.changed_at) * 1000)::float8
         from unnest(${ids}, ${known}, ${repositories}) with ordinality as x(id, known, r, at)
         left join ${from} where t.revision is distinct from x.known`;

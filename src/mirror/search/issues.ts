@@ -73,8 +73,8 @@ export async function searchIssues(
   const by = sql`key ${way}, created_at ${way}, repository_id ${way}, number ${way}`;
   // The values of a search decide the fastest plan, so the statement is planned anew each time.
   const rows = await db.query<{
-    total: string;
-    repository_id: string | null;
+    total: number;
+    repository_id: number | null;
     number: number;
     is_pull_request: boolean;
   }>(sql`
@@ -85,9 +85,9 @@ export async function searchIssues(
     select t.total, p.* from (select count(*) as total from q) t left join lateral
       (select * from q order by ${by} limit ${limit} offset ${offset}) p on true order by ${by}`);
   const found = rows.flatMap(({ repository_id, number, is_pull_request }) =>
-    repository_id === null ? [] : [{ repositoryId: Number(repository_id), number, isPullRequest: is_pull_request }],
+    repository_id === null ? [] : [{ repositoryId: repository_id, number, isPullRequest: is_pull_request }],
   );
-  return { found, total: Number(rows[0]?.total ?? 0) };
+  return { found, total: rows[0]?.total ?? 0 };
 }
 
 function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: SQL; direction: "asc" | "desc" } {

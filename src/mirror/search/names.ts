@@ -105,12 +105,12 @@ export async function findSearchNames(db: Database, clauses: Clause[], searcher:
 }
 
 async function findPeople(db: Database, logins: string[], { userId }: Searcher, names: SearchNames): Promise<void> {
-  const rows = await db.prepared<{ login: string; id: string }>(sql`
+  const rows = await db.prepared<{ login: string; id: number }>(sql`
     select folded(u.login) as login, u.id from users u
       where folded(u.login) = any(${logins}::text[]) or u.id = ${userId}`);
   for (const { login, id } of rows) {
-    names.users.set(login, [...(names.users.get(login) ?? []), Number(id)]);
-    if (Number(id) === userId) names.login = login;
+    names.users.set(login, [...(names.users.get(login) ?? []), id]);
+    if (id === userId) names.login = login;
   }
   if (userId !== null) names.users.set(ME, [userId]);
 }
@@ -125,20 +125,18 @@ async function findSeenRepositories(
 ): Promise<void> {
   const ownerIds = [...owners].flatMap((login) => names.users.get(login) ?? []);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const rows = await db.prepared<{ id: string; full_name: string; owner_id: string | null }>(sql`
+  const rows = await db.prepared<{ id: number; full_name: string; owner_id: number | null }>(sql`
     select r.id, folded(r.full_name) as full_name, r.owner_id from ${tables}
       where ${isMirrored} and ${visible(sql`r`, access, "metadata")}
         and (folded(r.full_name) = any(${[...fullNames]}::text[]) or r.owner_id = any(${ownerIds}::bigint[]))
       order by r.seen_at`);
   for (const row of rows) {
     // For a moment two rows can bear one name; the one seen last has it.
-    if (fullNames.has(row.full_name)) names.repositories.set(row.full_name, [Number(row.id)]);
+    if (fullNames.has(row.full_name)) names.repositories.set(row.full_name, [row.id]);
   }
   for (const login of owners) {
-    const ids = (names.users.get(login) ?? []).map(String);
-    const owned = rows
-      .filter(({ owner_id }) => owner_id !== null && ids.includes(owner_id))
-      .map(({ id }) => Number(id));
-    if (owned.length > 0 || (userId !== null && ids.includes(String(userId)))) names.owners.set(login, owned);
+    const ids = names.users.get(login) ?? [];
+    const owned = rows.flatMap(({ id, owner_id }) => (owner_id !== null && ids.includes(owner_id) ? id : []));
+    if (owned.length > 0 || (userId !== null && ids.includes(userId))) names.owners.set(login, owned);
   }
 }

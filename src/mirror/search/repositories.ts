@@ -105,12 +105,12 @@ export async function searchRepositories(
   const words = hasTexts(clauses) ? PLACES_WORDS : sql``;
   const by = sql`key ${DIRECTIONS[direction]} nulls last, stars desc nulls last, id`;
   // The values of a search decide the fastest plan, so the statement is planned anew each time.
-  const rows = await db.query<{ total: string; id: string | null }>(sql`
+  const rows = await db.query<{ total: number; id: number | null }>(sql`
     with q as materialized (select r.id, r.stargazers_count as stars, ${key ?? match} as key
       from ${tables} ${words} where ${sql.and(conditions)})
     select t.total, p.* from (select count(*) as total from q) t left join lateral
       (select * from q order by ${by} limit ${limit} offset ${offset}) p on true order by ${by}`);
-  return { found: rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])), total: Number(rows[0]?.total ?? 0) };
+  return { found: rows.flatMap(({ id }) => id ?? []), total: rows[0]?.total ?? 0 };
 }
 
 function hasTexts(clauses: readonly Clause[]): boolean {

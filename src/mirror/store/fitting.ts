@@ -11,9 +11,9 @@ export function fitting(value: Json, { type, isNullable, isIndexed }: ColumnType
   if (value === null && isNullable) return null;
   switch (type) {
     case "integer":
-      return wholeWithin(value, 2n ** 31n) ?? (isNullable ? null : 0);
+      return wholeWithin(value, -(2 ** 31), 2 ** 31 - 1) ?? (isNullable ? null : 0);
     case "bigint":
-      return wholeWithin(value, 2n ** 63n) ?? (isNullable ? null : 0);
+      return wholeWithin(value, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) ?? (isNullable ? null : 0);
     case "boolean":
       return typeof value === "boolean" ? value : isNullable ? null : false;
     case "timestamptz":
@@ -39,15 +39,9 @@ export function fittingTime(value: string | null): string | null {
   return value === null ? null : timeWithin(value, true);
 }
 
-/** A whole number at least `-bound` and less than `bound`. Digits that no double holds stay a text. */
-function wholeWithin(value: Json, bound: bigint): number | string | null {
-  if (typeof value === "number" && Number.isSafeInteger(value) && BigInt(value) < bound && BigInt(value) >= -bound)
-    return value;
-  const isWhole =
-    typeof value === "number" ? Number.isFinite(value) : typeof value === "string" && /^-?\d+$/.test(value);
-  if (!isWhole) return null;
-  const whole = BigInt(typeof value === "number" ? Math.trunc(value) : String(value));
-  return String(whole >= bound ? bound - 1n : whole < -bound ? -bound : whole);
+function wholeWithin(value: Json, least: number, most: number): number | null {
+  if (typeof value !== "number" && !(typeof value === "string" && /^-?\d+$/.test(value))) return null;
+  return Math.min(Math.max(Math.trunc(Number(value)), least), most);
 }
 
 const FIRST = "0001-01-01T00:00:00Z";

@@ -110,7 +110,7 @@ export async function noteVersions(tx: Transaction, lists: SQL): Promise<number[
     insert into mirrored_lists as l (repository_id, list, number, version, heard_at) ${lists}
       on conflict (repository_id, list, number) do update
         set version = excluded.version, heard_at = excluded.heard_at, read_at = null where l.version <> excluded.version
-      returning l.repository_id::float8 as id`);
+      returning l.repository_id as id`);
   const ids = [...new Set(noted.map(({ id }) => id))];
   tx.touch(ids);
   return ids;
@@ -163,9 +163,9 @@ export async function isOfHead(
   const [found] =
     list === "commits"
       ? await tx.prepared<{ count: number; head: string | null }>(sql`
-          select count(*)::integer as count, (array_agg(t.sha order by t.position desc))[1] as head from ${rows}`)
+          select count(*) as count, (array_agg(t.sha order by t.position desc))[1] as head from ${rows}`)
       : await tx.prepared<{ count: number; head: string | null }>(sql`
-          select count(*)::integer as count, case when min(t.head_sha) = max(t.head_sha) then min(t.head_sha) end as head
+          select count(*) as count, case when min(t.head_sha) = max(t.head_sha) then min(t.head_sha) end as head
             from ${rows}`);
   if (!found?.head) return "unknown";
   if (found.head === head) return "yes";
@@ -193,7 +193,7 @@ export async function leaveThreads(
         where l.list = 'threads' order by 1, 2 for update of l)
     update mirrored_lists l set told_at = ${at}, read_at = null from x
       where l.repository_id = x.repository_id and l.list = 'threads' and l.number = x.number
-      returning l.repository_id::float8 as id`);
+      returning l.repository_id as id`);
   const ids = [...new Set(left.map(({ id }) => id))];
   tx.touch(ids);
   return ids;

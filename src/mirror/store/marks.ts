@@ -53,7 +53,7 @@ export function answeredByAny(askedAt: Date): Date {
 /** The issues that the lists of a repository lack, by number, at most 100. `isReadFor`: a read has hastened it before. */
 export async function findLacked(db: Queries, repositoryId: number): Promise<{ key: number; isReadFor: boolean }[]> {
   return await db.prepared<{ key: number; isReadFor: boolean }>(sql`
-    select m.key::float8 as key, ${READ_KEY} = any(m.keys) as "isReadFor" from refresh_marks m
+    select m.key, ${READ_KEY} = any(m.keys) as "isReadFor" from refresh_marks m
       where m.kind = 'issue' and m.repository_id = ${repositoryId} and m.keys_at >= m.asked_at
         and m.keys <@ ${sql.array([...LACKED_KEYS, READ_KEY], "text")} order by m.key limit ${MOST_LACKED}`);
 }
@@ -67,7 +67,7 @@ export function lackedMark({ repositoryId, key, now }: { repositoryId: number; k
 }
 
 /** The columns that make a `Mark` of a row `m` of `refresh_marks`. */
-export const MARK_COLUMNS = sql`m.kind, m.repository_id::float8 as "repositoryId", m.key::float8 as key,
+export const MARK_COLUMNS = sql`m.kind, m.repository_id as "repositoryId", m.key,
   m.asked_at as "askedAt", m.not_before as "notBefore", case when m.keys_at >= m.asked_at then m.keys end as keys`;
 
 /** The time after which every replica shows what was true at `moment`. */
@@ -129,12 +129,12 @@ export async function marksForMergeability(db: Queries, seen: readonly Seen[], a
     kind === "pull_request" && !deleted && fields.state !== "closed" && lacksMergeability(fields);
   const keys = seen.filter(isUnknown).map(({ repositoryId, key }) => ({ r: repositoryId, k: key }));
   if (keys.length === 0) return [];
-  const rows = await db.prepared<{ id: string }>(sql`
+  const rows = await db.prepared<{ id: number }>(sql`
     select distinct p.repository_id as id from pull_requests p
       join json_to_recordset(${sql.json(keys)}) as x(r bigint, k integer)
         on p.repository_id = x.r and p.number = x.k
       where ${IS_MERGEABILITY_UNKNOWN} order by 1`);
-  return rows.map(({ id }) => mergeabilityMark(Number(id), askedAt));
+  return rows.map(({ id }) => mergeabilityMark(id, askedAt));
 }
 
 export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {

@@ -28,7 +28,7 @@ const MOST_TRANSFERS = 100;
 
 /** The present place of a transferred issue, through several transfers if need be; null: we know of none. */
 export async function findTransfer(db: Database, { repositoryId, number }: IssuePlace): Promise<IssuePlace | null> {
-  const [row] = await db.prepared<{ repositoryId: string; number: number }>(sql`
+  const [row] = await db.prepared<IssuePlace>(sql`
     with recursive way as (
         select to_repository_id, to_number, 1 as step from issue_transfers
           where repository_id = ${repositoryId} and number = ${number}
@@ -37,7 +37,7 @@ export async function findTransfer(db: Database, { repositoryId, number }: Issue
           join issue_transfers t on t.repository_id = way.to_repository_id and t.number = way.to_number
           where way.step < ${MOST_TRANSFERS})
       select to_repository_id as "repositoryId", to_number as number from way order by step desc limit 1`);
-  return row ? { repositoryId: Number(row.repositoryId), number: row.number } : null;
+  return row ?? null;
 }
 
 /** The place that a path below upstream's API names by the repository's id; null for any other. */

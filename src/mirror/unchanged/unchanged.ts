@@ -39,7 +39,7 @@ const ERA_AND_POSITION = sql`select (${sql.script(ERA_OF_PRIMARY)}) as era, (cas
 const POSITION = sql`, h.era, h.lsn, pg_current_snapshot()::text as snapshot`;
 
 interface RepositoryVersionRow {
-  id: string;
+  id: number;
   revision: string | null;
   isMirrored: boolean | null;
   confirmedAt: Date | null;
@@ -161,7 +161,7 @@ function standingOf({
   confirmedAt,
   missing,
 }: RepositoryVersionRow): [number, RepositoryVersion] {
-  return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
+  return [id, { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
 }
 
 /**

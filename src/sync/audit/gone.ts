@@ -32,15 +32,15 @@ export async function findUnmet(
 ): Promise<number[]> {
   const { table, keyColumn } = resourceOf(kind);
   const key = sql.identifier(`t.${keyColumn}`);
-  const rows = await ctx.db.query<{ key: string }>(sql`
+  const rows = await ctx.db.query<{ key: number }>(sql`
     with met as (
       select unnest(keys) as key from audit_pages
         where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt}
-    ) select ${key}::text as key from ${table} t
+    ) select ${key} as key from ${table} t
       where t.repository_id = ${repository.id} and t.deleted_at is null
         and ${seenBefore(sql`t.seen_at`, { readAt: auditStartedAt, now: ctx.clock.now() })}
         and not exists (select from met where met.key = ${key}) order by 1`);
-  return rows.map((row) => Number(row.key));
+  return rows.map((row) => row.key);
 }
 
 /**

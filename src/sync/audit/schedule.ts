@@ -23,14 +23,14 @@ const MOST_FAILURES = 12;
 export async function scheduleAudits(ctx: Context): Promise<void> {
   const due = new Date(ctx.clock.now().getTime() - ctx.config.auditPeriodMs);
   const sizes = await ctx.db.query<{ parts: number }>(sql`
-    select coalesce(sum(1 + coalesce((a.report->>'pages')::int, 0) / ${PAGES_A_PART}), 0)::int as parts
+    select coalesce(sum(1 + coalesce((a.report->>'pages')::int, 0) / ${PAGES_A_PART}), 0) as parts
       from repository_syncs s left join audits a using (repository_id) where s.state = 'live'`);
   // A repository that was never audited counts as one part until its pages are known.
   const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
   const key = sql`s.repository_id::text`;
   const hasFailed = sql`exists (select from problems p where p.task = 'audit' and p.key = ${key})`;
   const rows = await ctx.db.query<{ id: number }>(sql`
-    select s.repository_id::float8 as id from repository_syncs s left join audits a using (repository_id)
+    select s.repository_id as id from repository_syncs s left join audits a using (repository_id)
       where s.state = 'live' and (a.repository_id is null and s.backfilled_at < ${due} or a.finished_at < ${due}
         or (a.finished_at is null and a.started_at is not null)) and not ${rests(ctx, "audit", key)}
       order by ${hasFailed}, (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit ${parts}`);

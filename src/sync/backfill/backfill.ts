@@ -211,7 +211,7 @@ function expectedPages(counts: Partial<Counts>): Partial<Record<Phase, number>> 
 /** A followed repository has about as many rows as the mirror holds, so upstream need not be asked. */
 async function countMirrored({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<Partial<Counts>> {
   const own = (table: SQL, is = sql`true`) =>
-    sql`(select count(*)::integer from ${table} where repository_id = ${id} and deleted_at is null and ${is})`;
+    sql`(select count(*) from ${table} where repository_id = ${id} and deleted_at is null and ${is})`;
   const [row] = await db.query<Record<keyof Counts, number>>(sql`
     select ${own(sql`issues`, sql`not is_pull_request`)} as issues, ${own(sql`pull_requests`)} as "pullRequests",
       ${own(sql`labels`)} as labels, ${own(sql`milestones`)} as milestones`);
@@ -302,7 +302,7 @@ async function endBackfill(ctx: Context, repository: MirroredRepository, missing
   await whileMirrored(ctx, repository, async (tx) => {
     // The first catch-up reads what changed meanwhile. Until then upstream has confirmed the state at the beginning.
     const [backfilled] = await tx.query<{ finished: number; since: Date }>(sql`
-      select count(p.finished_at)::int as finished,
+      select count(p.finished_at) as finished,
           least(min(p.started_at), min(s.issues_synced_at) filter (where s.backfilled_at is null)) as since
         from backfill_phases p join repository_syncs s using (repository_id) where repository_id = ${repository.id}`);
     if (!backfilled || backfilled.finished + missing.length !== PHASES.length) throw begunAnew(repository);

@@ -161,8 +161,8 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
   const lacking = new Date(now - LACKING_INTERVALS * ctx.config.catchUpIntervalMs);
   const blind = new Date(now - BLIND_INTERVALS * ctx.config.catchUpIntervalMs);
   const key = sql`s.repository_id::text`;
-  const rows = await ctx.db.query<{ repository_id: string; state: string }>(sql`
-    select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
+  const rows = await ctx.db.query<{ id: number; state: string }>(sql`
+    select s.repository_id as id, s.state from repository_syncs s left join sweeps w using (repository_id)
       where ${MIRRORED} and (s.state <> 'live' or w.repository_id is null
         or s.caught_up_at is null or s.caught_up_at < ${unswept}
         or (s.caught_up_at < ${lacking} and s.parts_missing is not null)
@@ -170,7 +170,7 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
           and p.key in (${key}, 'fields of ' || ${key}))))
         and not ${rests(ctx, "backfill", sql`case s.state when 'backfilling' then ${key} end`)}
         and not ${rests(ctx, "catch-up", sql`case s.state when 'backfilling' then null else ${key} end`)}`);
-  const idsOf = (some: typeof rows) => some.map(({ repository_id }) => Number(repository_id));
+  const idsOf = (some: typeof rows) => some.map(({ id }) => id);
   const isBackfilling = ({ state }: (typeof rows)[number]) => state === "backfilling";
   // A backfill with a lost job continues where it stopped; a running backfill gets no second job.
   await enqueueBackfills(ctx, idsOf(rows.filter(isBackfilling)));

@@ -229,7 +229,7 @@ function isOfState(table: SQL): SQL {
 export async function findUnheldRows(db: Queries, shown: readonly ShownRow[]): Promise<UnheldRow[]> {
   // A pull request is in the lists of issues only by its issue side, which has an id of its own.
   return await db.query<UnheldRow>(sql`
-    select x.r::float8 as "repositoryId", concat_ws(' ', x.kind, x.n, x.id, x.at, x.name, x.color, x.description, x."isClosed", x."isLocked",
+    select x.r as "repositoryId", concat_ws(' ', x.kind, x.n, x.id, x.at, x.name, x.color, x.description, x."isClosed", x."isLocked",
           x."isMerged") as row,
         x.at is not null as "isTimed", json_strip_nulls(to_json(x)) as shown
       from json_to_recordset(${sql.json(shown)}) as x(r bigint, kind text, n bigint, id bigint,
@@ -273,10 +273,10 @@ type CountsOfOurs = Record<ShownList, OurCount> & { repositoryId: number };
 async function countOurs(db: Queries, looked: readonly LookedAt[], until: Date): Promise<CountsOfOurs[]> {
   const ids = looked.map(({ repositoryId }) => repositoryId);
   const count = (since: string, rows: SQL) => sql`(
-    select array[count(*) filter (where ${sql.identifier(since)} <= ${until}), count(*)]::int[] from ${rows}
+    select array[count(*) filter (where ${sql.identifier(since)} <= ${until}), count(*)] from ${rows}
       and repository_id = x.id and deleted_at is null)`;
   return await db.query<CountsOfOurs>(sql`
-    select x.id::float8 as "repositoryId",
+    select x.id as "repositoryId",
         ${count("created_at", sql`issues where id is not null and not is_pull_request`)} as issues,
         ${count("created_at", sql`pull_requests where id is not null`)} as "pullRequests",
         ${count("created_at", sql`milestones where true`)} as milestones,

@@ -23,14 +23,14 @@ export async function countAndStoreOurs(
   const now = clock.now();
   const isSettled = seenBefore(sql`seen_at`, { readAt: now, now });
   const count = (table: string, more: SQL = sql``) => sql`(
-    select array[count(*) filter (where ${isSettled}), count(*)]::int[] from ${sql.identifier(table)}
+    select array[count(*) filter (where ${isSettled}), count(*)] from ${sql.identifier(table)}
       where repository_id = ${repositoryId} and deleted_at is null ${more})`;
   type Pair = [settled: number, all: number];
   const [row] = await db.query<Record<keyof OurCounts, Pair> & { revision: number | null }>(sql`
     select ${count("labels")} as labels, ${count("milestones")} as milestones,
       ${count("issues", sql`and id is not null`)} as issues, ${count("issue_comments")} as comments,
       ${count("pull_request_review_comments")} as "reviewComments",
-      (select revision::float8 from revisions where repository_id = ${repositoryId}) as revision`);
+      (select revision from revisions where repository_id = ${repositoryId}) as revision`);
   if (!row) throw new Error("Postgres answered no row to a question for one");
   const { revision, ...pairs } = row;
   const { labels, milestones, issues, comments, reviewComments } = pairs;

@@ -46,7 +46,7 @@ export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists
   type Row = Omit<DueLists, "ours" | "ends" | "late" | "shown"> &
     Record<"ours" | "lists" | "late", string | null> & { shown: string };
   const rows = await ctx.db.query<Row>(sql`
-    select w.repository_id::float8 as "repositoryId", w.lists, w.swept_at as "sweptAt", s.caught_up_at as "caughtUpAt", w.late, w.shown,
+    select w.repository_id as "repositoryId", w.lists, w.swept_at as "sweptAt", s.caught_up_at as "caughtUpAt", w.late, w.shown,
         ${keptCounts} as ours, ${isTold(ctx)} as "isTold"
       from sweeps w join repository_syncs s using (repository_id)
       where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and w.shown is not null

@@ -121,12 +121,12 @@ export function batches<One>(due: readonly One[], size: number): One[][] {
 
 async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Promise<DueRepository[]> {
   const now = ctx.clock.now();
-  const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*)::int from milestones t
+  const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*) from milestones t
     where t.repository_id = s.repository_id and t.deleted_at is null and ${seenBefore(sql`t.seen_at`, { readAt: now, now })}))`;
   // Unlike the lists, this question is never free, and repositories change less often than their lists.
   const due = isSweepDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
   const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
-    select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
+    select r.id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
         ${withMilestones ? counted : sql`0`} as milestones
       from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
       left join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}

@@ -98,7 +98,7 @@ async function findToldDue(ctx: Context, shard: Shard): Promise<ToldRepository[]
   const rows = await ctx.db.query<
     Omit<ToldRepository, "before" | "shown"> & Record<"before" | "shown", string | null>
   >(sql`
-    select r.id::float8 as id, r.node_id as "nodeId", w.shown_at as "shownAt", s.caught_up_at as "caughtUpAt",
+    select r.id, r.node_id as "nodeId", w.shown_at as "shownAt", s.caught_up_at as "caughtUpAt",
         greatest(w.held_until, least(s.issues_synced_at, s.pulls_synced_at)) as "heldUntil", w.unheld as before, w.shown
       from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
       join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}
@@ -283,7 +283,7 @@ async function markStale(
     return { r: due.id, nameWithOwner, isArchived, isPrivate, updatedAt, pushedAt };
   });
   const rows = await tx.query<{ id: number }>(sql`
-    select x.r::float8 as id from json_to_recordset(${sql.json(shown)}) as x(r bigint, "nameWithOwner" text,
+    select x.r as id from json_to_recordset(${sql.json(shown)}) as x(r bigint, "nameWithOwner" text,
         "updatedAt" timestamptz, "pushedAt" timestamptz, "isArchived" boolean, "isPrivate" boolean)
       join repositories r on r.id = x.r
       where r.full_name <> x."nameWithOwner" or r.private <> x."isPrivate" or r.archived is distinct from x."isArchived"

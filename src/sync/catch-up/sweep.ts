@@ -75,8 +75,8 @@ async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
   // Where webhooks get lost all the time, each look finds another one. One catch-up serves all of an interval.
   const spaced = new Date(ctx.clock.now().getTime() - ctx.config.catchUpIntervalMs * 0.9);
-  const rows = await ctx.db.query<{ repository_id: string }>(sql`
-    select w.repository_id from sweeps w join repository_syncs s using (repository_id)
+  const rows = await ctx.db.query<{ id: number }>(sql`
+    select w.repository_id as id from sweeps w join repository_syncs s using (repository_id)
       where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)}
         and s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
         and (s.caught_up_at is null or (s.caught_up_at <= w.changed_at + ${lag}::interval
@@ -84,6 +84,6 @@ async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
 
   await enqueueCatchUps(
     ctx,
-    rows.map(({ repository_id }) => Number(repository_id)),
+    rows.map(({ id }) => id),
   );
 }

@@ -79,7 +79,7 @@ type Of = Pick<LearntChecks, "sha" | "nodes"> & { repositoryId: number };
  */
 async function findIds(tx: Transaction, { repositoryId, sha, nodes }: Of) {
   const known = await tx.query<{ id: number; context: string; state: string; created_at: string }>(sql`
-    select t.id::float8 as id, t.context, t.state, t.document->>'created_at' as created_at from commit_statuses t
+    select t.id, t.context, t.state, t.document->>'created_at' as created_at from commit_statuses t
       where t.repository_id = ${repositoryId} and t.sha = ${sha} and t.node_id is null and t.deleted_at is null
         and t.document->'creator' is not null
         and not exists (select from commit_statuses n where n.repository_id = t.repository_id and n.sha = t.sha
@@ -102,9 +102,9 @@ async function findBegunChecks(tx: Transaction, { repositoryId, sha, nodes }: Of
   if (begun.length === 0) return [[], []] as const;
   const ids = begun.flatMap(({ id, checkSuite }) => [id, checkSuite.id]);
   const known = await tx.query<{ id: number; nodeId: string; name: string | null }>(sql`
-    select t.id::float8 as id, t.node_id as "nodeId", t.name from check_runs t
+    select t.id, t.node_id as "nodeId", t.name from check_runs t
         where t.repository_id = ${repositoryId} and t.head_sha = ${sha} and t.node_id = any(${ids}::text[])
-    union all select t.id::float8, t.node_id, null from check_suites t
+    union all select t.id, t.node_id, null from check_suites t
         where t.repository_id = ${repositoryId} and t.head_sha = ${sha} and t.node_id = any(${ids}::text[]) order by 1`);
   const byId = new Map(known.map((row) => [row.nodeId, row]));
   const runs = begun.flatMap(({ id, startedAt }) => {

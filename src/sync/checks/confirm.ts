@@ -107,12 +107,12 @@ async function countStored(
   shas: readonly string[],
 ): Promise<Map<string, StateCounts>> {
   const rows = await tx.query<{ sha: string; kind: "runs" | "statuses"; state: string; count: number }>(sql`
-    select sha, 'runs' as kind, state, count(*)::integer as count from (
+    select sha, 'runs' as kind, state, count(*) as count from (
         select distinct on (t.head_sha, t.check_suite_id, t.name) t.head_sha as sha,
             upper(case when t.status = 'completed' then t.conclusion else t.status end) as state
           from check_runs t where t.repository_id = ${repositoryId} and t.head_sha = any(${shas}::text[]) and t.deleted_at is null
           order by t.head_sha, t.check_suite_id, t.name, t.id desc) runs group by 1, 3
-    union all select sha, 'statuses', state, count(*)::integer from (
+    union all select sha, 'statuses', state, count(*) from (
         select distinct on (t.sha, folded(t.context)) t.sha, upper(t.state) as state
           from commit_statuses t where t.repository_id = ${repositoryId} and t.sha = any(${shas}::text[]) and t.deleted_at is null
           order by t.sha, folded(t.context), t.id desc) statuses group by 1, 3`);

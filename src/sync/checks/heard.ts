@@ -68,7 +68,7 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
           and p.state = 'open' and p.deleted_at is null and length(p.head_sha) <= ${LONGEST_KEY} order by 1, 2
       on conflict do nothing`);
   const unread = await tx.query<{ id: number }>(sql`
-    select r.id::float8 as id from repositories r where r.id = any(${[...ids]}::bigint[]) and ${HAS_UNREAD_CHECKS} order by 1`);
+    select r.id from repositories r where r.id = any(${[...ids]}::bigint[]) and ${HAS_UNREAD_CHECKS} order by 1`);
   tx.touch(unread.map(({ id }) => id));
   return unread.map(({ id }) => repositoryMark("checks", id, askedAt));
 }

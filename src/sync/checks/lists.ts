@@ -127,7 +127,7 @@ async function findUnlistedChecks(
   const { table, column } = CHECK_LISTS[list];
   const listed = met.filter(({ kind }) => kind === list).map(({ key }) => key);
   const rows = await tx.query<{ id: number }>(sql`
-    select t.id::float8 as id from ${sql.identifier(table)} t where t.repository_id = ${repositoryId}
+    select t.id from ${sql.identifier(table)} t where t.repository_id = ${repositoryId}
       and ${sql.identifier(`t.${column}`)} = ${sha} and t.deleted_at is null and not t.id = any(${listed}::bigint[])
       and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => tombstonesOf(ctx, { kind: list, repositoryId, key: id }));

@@ -300,7 +300,7 @@ async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promi
 /** The repositories that are mirrored among these. */
 async function findParts(tx: Transaction, areAsked: SQL): Promise<MirroredNamed> {
   const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[]; ownerId: number | null }>(sql`
-    select s.repository_id::float8 as id, s.mirrors, r.owner_id::float8 as "ownerId"
+    select s.repository_id as id, s.mirrors, r.owner_id as "ownerId"
       from repository_syncs s left join repositories r on r.id = s.repository_id where ${MIRRORED} and ${areAsked}`);
   return new Map(rows.map(({ id, ...known }) => [id, known]));
 }
@@ -328,7 +328,7 @@ async function marksForIssueSides(tx: Transaction, seen: readonly Seen[], askedA
   const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
   const numbers = pulls.map(({ key }) => key);
   const rows = await tx.prepared<{ repositoryId: number; key: number }>(sql`
-    select distinct x.r::float8 as "repositoryId", x.n::float8 as key
+    select distinct x.r as "repositoryId", x.n as key
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) as x(r, n)
       where not exists (select from issues i where i.repository_id = x.r and i.number = x.n and i.id is not null)
       order by 1, 2`);

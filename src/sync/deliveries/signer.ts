@@ -31,11 +31,11 @@ export async function findHolders(
   const installationIds = ofApps.flatMap((one) => installationIdOf(one) ?? []);
   const [covered, accounts] = await together([
     tx.prepared<{ id: number; account: number | null }>(sql`
-      select c.repository_id::float8 as id, i.account_id::float8 as account
+      select c.repository_id as id, i.account_id as account
         from installation_repositories c join installations i on i.id = c.installation_id
         where c.page > 0 and c.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[])`),
     tx.prepared<{ id: number; account: number | null }>(sql`
-      select id::float8 as id, account_id::float8 as account from installations
+      select id, account_id as account from installations
         where id = any(${sql.array(installationIds, "bigint")}::bigint[])`),
   ]);
   const byId = (rows: typeof covered) => new Map(rows.map(({ id, account }) => [id, account]));

@@ -86,7 +86,7 @@ async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
       : sql`true`;
     // As text: a Date would round the microseconds off.
     const rows = await db.query<Omit<Moved, "wanted"> & Wanting & { askedAt: string }>(sql`
-      select h.repository_id::float8 as "repositoryId", h.url, h.events, r.full_name as "fullName", s.mirrors,
+      select h.repository_id as "repositoryId", h.url, h.events, r.full_name as "fullName", s.mirrors,
           h.asked_at::text as "askedAt", ${WANTED_OF_R} as targets
         from hook_subscriptions h join repository_syncs s using (repository_id) join repositories r on r.id = h.repository_id
         where ${MIRRORED} and ${behind} order by h.asked_at, h.repository_id limit ${COMPARED_AT_ONCE}`);

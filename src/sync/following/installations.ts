@@ -256,7 +256,7 @@ async function storeCovered(
         set installation_id = excluded.installation_id, full_name = excluded.full_name, page = excluded.page
         where (c.installation_id, c.full_name, c.page)
           is distinct from (excluded.installation_id, excluded.full_name, excluded.page)
-      returning c.repository_id::float8 as id`);
+      returning c.repository_id as id`);
   return written.map(({ id }) => id);
 }
 

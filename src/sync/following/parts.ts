@@ -32,7 +32,7 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
               union all select unnest(l.mirrors) from selections l
                 where l.pattern in (folded(r.full_name), split_part(folded(r.full_name), '/', 1) || '/*')) p order by part) as mirrors
             from repositories r) w
-        where s.repository_id = w.id and s.mirrors <> w.mirrors returning s.repository_id::float8 as id`);
+        where s.repository_id = w.id and s.mirrors <> w.mirrors returning s.repository_id as id`);
     if (changed.length === 0) return;
     const ids = changed.map(({ id }) => id);
     await tx.query(sql`

@@ -43,7 +43,7 @@ export async function move(queries: Queries, repositoryId: number, change: Move)
 export async function moveAll(queries: Queries, repositoryIds: readonly number[], change: Move): Promise<number[]> {
   const problem = "problem" in change ? change.problem : null;
   const { confirmedAt, backfilledAt, missing } = change.to === "live" ? change : {};
-  const rows = await queries.query<{ repository_id: string }>(sql`
+  const rows = await queries.query<{ id: number }>(sql`
     update repository_syncs set state = ${change.to}, problem = ${problem},
         confirmed_at = greatest(${confirmedAt ?? null}::timestamptz, confirmed_at),
         caught_up_at = coalesce(${confirmedAt ?? null}::timestamptz, caught_up_at),
@@ -52,8 +52,8 @@ export async function moveAll(queries: Queries, repositoryIds: readonly number[]
           else ${backfilledAt ?? null}::timestamptz end, backfilled_at),
         parts_missing = ${missing ? sql`nullif(${missing.join(", ")}::text, '')` : sql`parts_missing`}
       where repository_id = any(${repositoryIds}::bigint[]) and state = any(${change.from}::text[])
-      returning repository_id`);
-  return rows.map(({ repository_id }) => Number(repository_id));
+      returning repository_id as id`);
+  return rows.map(({ id }) => id);
 }
 
 /** Confirms a webhook: upstream does not show the repository. False: no webhook said that it was deleted. */
@@ -94,7 +94,7 @@ export async function yieldName(
       where folded(r.full_name) = folded(${fullName}) and r.id <> ${id} and ${MIRRORED} order by r.id for update of s),
     lost as (update repository_syncs s set state = 'gone', problem = 'another repository has its name now'
       from former f where s.repository_id = f.repository_id and f.state = 'paused')
-    select repository_id::float8 as id, state from former`);
+    select repository_id as id, state from former`);
   const ids = (isPaused: boolean) => rows.flatMap((row) => ((row.state === "paused") === isPaused ? [row.id] : []));
   return { gone: ids(true), followed: ids(false) };
 }
@@ -116,8 +116,8 @@ export async function forgetRemovals(queries: Queries, like: string): Promise<vo
 
 /** The ids among these that are mirrored, live or not. */
 export async function findMirrored(queries: Queries, repositoryIds: readonly number[]): Promise<Set<number>> {
-  const rows = await queries.prepared<{ repository_id: string }>(sql`
-    select repository_id from repository_syncs s
+  const rows = await queries.prepared<{ id: number }>(sql`
+    select repository_id as id from repository_syncs s
       where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and ${MIRRORED}`);
-  return new Set(rows.map(({ repository_id }) => Number(repository_id)));
+  return new Set(rows.map(({ id }) => id));
 }

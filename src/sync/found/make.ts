@@ -45,7 +45,7 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
   const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
   // A repository that failed goes behind those with changes from before its failure. So failing ones never fill each
   // call.
-  const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id::float8 as id from found_changes f
+  const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id as id from found_changes f
       left join problems failed on failed.task = 'events' and failed.key = f.repository_id::text
     where f.found_at <= ${until} and not ${waitsFor(until)}
       and not ${mayBeTold(sql`f.repository_id`, until)} and not ${rests(ctx, "events", sql`f.repository_id::text`)}
@@ -160,7 +160,7 @@ async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: numbe
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
   await takeTurns(tx, "found changes", [repositoryId]);
   return await tx.query<StoredChange>(sql`
-    select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes f
+    select kind, key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes f
       where repository_id = ${repositoryId} and found_at is not null and not ${waitsFor(until)}
           and not ${mayBeTold(sql`${repositoryId}`, until)} and (kind, key) in (
         select kind, key from found_changes f where repository_id = ${repositoryId} and found_at <= ${until}

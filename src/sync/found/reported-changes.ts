@@ -176,7 +176,7 @@ export async function heardAnew(
 async function toldBehind(tx: Transaction, heard: readonly HeardDelivery[]): Promise<Map<string, Json>> {
   const own = heard.filter(({ repositoryId, reportedChanges }) => repositoryId !== null && reportedChanges.length > 0);
   const rows = await tx.prepared<{ before: string; repositoryId: number; event: string; payload: string }>(sql`
-    select x.id as before, x.r::float8 as "repositoryId", e.event, convert_from(d.payload, 'UTF8') as payload
+    select x.id as before, x.r as "repositoryId", e.event, convert_from(d.payload, 'UTF8') as payload
       from unnest(${sql.array(
         own.map(({ deliveryId }) => deliveryId),
         "uuid",
@@ -227,7 +227,7 @@ async function lockFound(
 ): Promise<Map<string, FoundChangeRow>> {
   const x = changesTable(reportedChanges);
   const rows = await tx.prepared<FoundChangeRow>(sql`
-    select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
+    select f.kind, f.repository_id as "repositoryId", f.key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
       from (select r, kind, k, aspect from ${x} union select r, kind, k, 'exists' from ${x}) x
         join found_changes f on f.repository_id = x.r and f.kind = x.kind and f.key = x.k and f.aspect = x.aspect
       order by f.repository_id, f.kind, f.key, f.aspect for update of f`);

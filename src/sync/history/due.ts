@@ -38,7 +38,7 @@ export async function hearHistories(tx: Transaction, { shown, askedAt }: MergedD
   );
   if (told.length === 0) return [];
   const due = await tx.query<{ id: number }>(sql`
-    select r.id::float8 as id from repositories r join repository_syncs s on s.repository_id = r.id
+    select r.id from repositories r join repository_syncs s on s.repository_id = r.id
       where r.id = any(${[...new Set(told)]}::bigint[]) and ${IS_DUE} order by 1`);
   return due.map(({ id }) => repositoryMark("commits", id, askedAt));
 }

@@ -145,7 +145,7 @@ async function fetchAndStoreAnew(
 ): Promise<void> {
   const { id } = repository;
   const [before] = await ctx.db.query<{ count: number }>(sql`
-    select (select count(*)::integer from commits c where c.repository_id = l.repository_id) as count
+    select (select count(*) from commits c where c.repository_id = l.repository_id) as count
       from commit_lists l where l.repository_id = ${id} and l.head_sha is null and l.reading_sha = ${head}`);
   const resumes = begun.length === 0 && before !== undefined && before.count < MOST_PAGES * PAGE_SIZE;
   let start = resumes ? before.count : 0;

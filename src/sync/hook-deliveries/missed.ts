@@ -120,7 +120,7 @@ const IS_APP_LIVELY = sql`coalesce((select true from deliveries d where d.receiv
 
 /** A hook is ours if we know its deliveries or it has our address. The App's repositories need none. */
 async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
-  type Row = { repository_id: string; hook_id: string | null; checked_until: Date | null; isLively: boolean };
+  type Row = { repository_id: number; hook_id: number | null; checked_until: Date | null; isLively: boolean };
   const rows = await ctx.db.query<Row>(sql`
     select s.repository_id, c.hook_id, c.checked_until,
         c.checked_until is not null and ${isLively(ctx)} as "isLively" from repository_syncs s
@@ -128,13 +128,11 @@ async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
       where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
         where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
   const lookAgainBefore = ctx.clock.now().getTime() - RETRIES.unknownHook.firstMs;
-  return [...Map.groupBy(rows, (row) => Number(row.repository_id))].flatMap(([repositoryId, known]): Open[] => {
-    const looked = known.find(({ hook_id }) => hook_id !== null && Number(hook_id) === NO_HOOK)?.checked_until;
+  return [...Map.groupBy(rows, (row) => row.repository_id)].flatMap(([repositoryId, known]): Open[] => {
+    const looked = known.find(({ hook_id }) => hook_id === NO_HOOK)?.checked_until;
     if (looked && looked.getTime() > lookAgainBefore) return [];
-    const named = known.flatMap(({ hook_id, checked_until: checkedUntil, isLively }) =>
-      hook_id === null || Number(hook_id) === NO_HOOK
-        ? []
-        : [{ repositoryId, hookId: Number(hook_id), checkedUntil, isLively }],
+    const named = known.flatMap(({ hook_id: hookId, checked_until: checkedUntil, isLively }) =>
+      hookId === null || hookId === NO_HOOK ? [] : [{ repositoryId, hookId, checkedUntil, isLively }],
     );
     return named.length > 0 ? named : [{ repositoryId, hookId: null, checkedUntil: null, isLively: false }];
   });

@@ -71,7 +71,7 @@ async function storeHeard(
 /** The repositories in which a comment may begin an unknown thread. */
 async function findBegunThreads(tx: Transaction, commented: readonly { r: number; id: number }[]): Promise<number[]> {
   const rows = await tx.query<{ id: number }>(sql`
-    select distinct p.repository_id::float8 as id from json_to_recordset(${sql.json(commented)}) as x(r bigint, id bigint)
+    select distinct p.repository_id as id from json_to_recordset(${sql.json(commented)}) as x(r bigint, id bigint)
       join pull_request_review_comments k on k.repository_id = x.r and k.id = x.id
       join pull_requests p on p.repository_id = x.r and p.number = k.pull_number and not ${THREADS_HAVE_ALL}`);
   return rows.map(({ id }) => id);

@@ -10,9 +10,9 @@ import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
 import { inHalves } from "../../upstream/client/bearable-sizes.ts";
 import { GraphqlTooHeavyError, NotYetError } from "../../upstream/protocol/errors.ts";
 import {
-  digits,
   eachOf,
   goesNowhere,
+  key,
   nullable,
   object,
   pageInfo,
@@ -59,7 +59,7 @@ const readThread = object({
   startDiffSide: nullable(text),
   subjectType: text,
   resolvedBy: nullable(readActor),
-  comments: object({ nodes: eachOf(object({ fullDatabaseId: nullable(digits) })) }),
+  comments: object({ nodes: eachOf(object({ fullDatabaseId: nullable(key) })) }),
 });
 type ReviewThread = Read<typeof readThread>;
 
@@ -144,7 +144,7 @@ async function countRoots(
   numbers: readonly number[],
 ): Promise<Map<number, number>> {
   const rows = await db.query<{ number: number; roots: number; isSure: boolean }>(sql`
-    select x.number, count(distinct coalesce(c.in_reply_to_id, c.id))::integer as roots,
+    select x.number, count(distinct coalesce(c.in_reply_to_id, c.id)) as roots,
         bool_and(s.review_comments_synced_at is not null) as "isSure"
       from unnest(${[...numbers]}::integer[]) as x(number) join repository_syncs s on s.repository_id = ${id}
       left join pull_request_review_comments c on c.repository_id = ${id} and c.pull_number = x.number and c.deleted_at is null
@@ -244,7 +244,7 @@ async function storeThreads(
   const lagging = new Date(startedAt.getTime() - REPLICA_LAG_MS);
   return await whileMirrored(ctx, repository, async (tx) => {
     const firsts = threads.map(({ comments: { nodes } }) => nodes[0]?.fullDatabaseId ?? null);
-    const known = await tx.query<{ id: string; root: string }>(sql`
+    const known = await tx.query<{ id: number; root: number }>(sql`
       select c.id, coalesce(c.in_reply_to_id, c.id) as root from pull_request_review_comments c
         where c.repository_id = ${repository.id} and c.id = any(${firsts.filter((id) => id !== null)}::bigint[])`);
     const rootOf = new Map(known.map(({ id, root }) => [id, root]));
@@ -282,13 +282,13 @@ async function storeThreads(
 /** The stored form of a thread, with names as in REST. */
 function documentOf(
   thread: ReviewThread,
-  { root, number, api }: { root: string; number: number; api: string },
+  { root, number, api }: { root: number; number: number; api: string },
 ): Fields {
   const { resolvedBy } = thread;
   const resolver = resolvedBy?.databaseId == null ? null : userView(resolvedBy, resolvedBy.databaseId, api);
   return {
     node_id: thread.id,
-    root_id: Number(root),
+    root_id: root,
     pull_number: number,
     is_resolved: thread.isResolved,
     is_outdated: thread.isOutdated,

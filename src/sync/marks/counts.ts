@@ -20,7 +20,7 @@ export async function marksForCounting(
 ): Promise<Mark[]> {
   if (counting.length === 0) return [];
   const rows = await tx.query<{ repositoryId: number; number: number; key: Counting["key"] }>(sql`
-    select distinct i.repository_id::float8 as "repositoryId", i.number, x.key
+    select distinct i.repository_id as "repositoryId", i.number, x.key
       from json_to_recordset(${sql.json(counting)}) as x("fullName" text, number integer, key text, "toldBy" bigint)
       join repositories r on folded(r.full_name) = folded(x."fullName") and r.deleted_at is null
         and (x."toldBy" is null or r.owner_id = (select o.owner_id from repositories o where o.id = x."toldBy"))
@@ -40,7 +40,7 @@ export async function countReviewComments(queries: Queries, pulls: readonly Pull
   const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
   const numbers = pulls.map(({ key }) => key);
   const rows = await queries.prepared<{ pull: string; count: number }>(sql`
-    select x.r || '/' || x.n as pull, count(*)::int as count
+    select x.r || '/' || x.n as pull, count(*) as count
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) as x(r, n)
       join pull_request_review_comments c on c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null group by x.r, x.n`);
   return new Map(rows.map(({ pull, count }) => [pull, count]));

@@ -17,7 +17,7 @@ export async function markRepositoriesDue(
 ): Promise<void> {
   const now = ctx.clock.now();
   const rows = await ctx.db.query<{ id: number }>(sql`
-    select r.id::float8 as id from repositories r join repository_syncs s on s.repository_id = r.id
+    select r.id from repositories r join repository_syncs s on s.repository_id = r.id
       where s.state = 'live' and not ${rests(ctx, "refresh", sql`r.id::text`)}
         and not exists (select from refresh_marks m where m.kind = ${kind} and m.repository_id = r.id)
         and ${isDue}

@@ -17,7 +17,7 @@ export async function marksForLost(tx: Transaction, seen: readonly Seen[], asked
     if (!namedBy || naming.length === 0) continue;
     const named = sql`n.${sql.identifier(namedBy.column)}`;
     const rows = await tx.prepared<{ repositoryId: number; key: number }>(sql`
-      select distinct x.r::float8 as "repositoryId", ${named}::float8 as key
+      select distinct x.r as "repositoryId", ${named} as key
         from unnest(${sql.array(
           naming.map(({ repositoryId }) => repositoryId),
           "bigint",

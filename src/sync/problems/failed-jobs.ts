@@ -107,7 +107,7 @@ async function among(
 ): Promise<FailedSubject[]> {
   const of = <Key extends keyof FailedSubject>(key: Key) => failed.map((one) => one[key]);
   const rows = await db.query<{ at: number }>(sql`
-    select f.at::integer - 1 as at
+    select f.at - 1 as at
       from unnest(${of("owner")}::bigint[], ${of("key")}::bigint[], ${of("text")}::text[], ${of("failedAt")}::timestamptz[])
         with ordinality as f(owner, key, text, failed_at, at)
       where ${holds}`);

@@ -15,7 +15,7 @@ export async function wakeRested(
   signal?: AbortSignal,
 ): Promise<void> {
   const rows = await ctx.db.query<{ task: "backfill" | "catch-up" | "part"; id: number }>(sql`
-    select p.task, p.repository_id::float8 as id from problems p join repository_syncs s using (repository_id)
+    select p.task, p.repository_id as id from problems p join repository_syncs s using (repository_id)
       where p.next_at <= ${ctx.clock.now()} and (p.task = 'backfill' and s.state = 'backfilling'
         or p.task = 'catch-up' and s.state in ('live', 'paused')
         or p.task = 'part' and s.state = 'live' and not ${rests(ctx, "catch-up", sql`p.repository_id::text`)})

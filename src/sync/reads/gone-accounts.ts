@@ -75,7 +75,7 @@ async function findGoneAccounts(ctx: Pick<Context, "db">, repository: MirroredRe
   const reviewer = await shownAlike(
     ctx,
     sql`
-      select user_id as account, count(*)::int as count, max(id) as sample from pull_request_reviews
+      select user_id as account, count(*) as count, max(id) as sample from pull_request_reviews
         where repository_id = ${id} and deleted_at is null and seen_by_read
           and (user_id is null or user_id in (${GHOSTS})) group by user_id`,
     (review) => sql`select document as fields from pull_request_reviews where repository_id = ${id} and id = ${review}`,
@@ -84,7 +84,7 @@ async function findGoneAccounts(ctx: Pick<Context, "db">, repository: MirroredRe
   const merger = await shownAlike(
     ctx,
     sql`
-      select merged_by_id as account, count(*)::int as count, max(number) as sample from pull_requests
+      select merged_by_id as account, count(*) as count, max(number) as sample from pull_requests
         where repository_id = ${id} and deleted_at is null and merged and detail -> 'merged_by' is not null
           and (merged_by_id is null or merged_by_id in (${GHOSTS})) group by merged_by_id`,
     (number) => sql`select detail as fields from pull_requests where repository_id = ${id} and number = ${number}`,
@@ -98,10 +98,10 @@ const GHOSTS = sql`select id from users where login = 'ghost'`;
 async function shownAlike(
   ctx: Pick<Context, "db">,
   counted: SQL,
-  shown: (sample: string) => SQL,
+  shown: (sample: number) => SQL,
   key: string,
 ): Promise<Json | undefined> {
-  const [only, ...others] = await ctx.db.query<{ account: string | null; count: number; sample: string }>(counted);
+  const [only, ...others] = await ctx.db.query<{ account: number | null; count: number; sample: number }>(counted);
   if (!only || others.length > 0 || only.count < SAMPLES) return undefined;
   const [sample] = await ctx.db.query<{ fields: Fields | null }>(shown(only.sample));
   return sample?.fields?.[key];

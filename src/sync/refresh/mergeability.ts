@@ -132,7 +132,7 @@ async function findUnknownOfAll(
 ): Promise<Map<number, Unknown[]>> {
   const ids = repositories.map(({ id }) => id);
   const rows = await db.query<Unknown>(sql`
-    select x.id::float8 as "repositoryId", p.number as key, p.node_id as "nodeId" from unnest(${ids}::bigint[]) as x(id)
+    select x.id as "repositoryId", p.number as key, p.node_id as "nodeId" from unnest(${ids}::bigint[]) as x(id)
       cross join lateral (select number, node_id from pull_requests
         where repository_id = x.id and ${IS_MERGEABILITY_UNKNOWN} order by number limit ${MOST_OF_ONE + 1}) p`);
   return Map.groupBy(rows, ({ repositoryId }) => repositoryId);

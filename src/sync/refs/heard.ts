@@ -28,7 +28,7 @@ export async function hearRefs(tx: Transaction, { shown, parts, askedAt }: Merge
     );
   tx.touch(ids);
   const unsure = await tx.query<{ id: number }>(sql`
-    select distinct f.repository_id::float8 as id from refs f
+    select distinct f.repository_id as id from refs f
       where f.repository_id = any(${ids}::bigint[]) and ${IS_UNSURE} order by 1`);
   // A read before that moment would not be believed, since replicas may lag.
   return unsure.map(({ id }) => ({ ...repositoryMark("refs", id, askedAt), notBefore: afterLag(askedAt) }));

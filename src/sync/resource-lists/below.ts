@@ -108,7 +108,7 @@ export async function findLapsed(
 ): Promise<number[]> {
   const keys = sql.json(parents.map(({ repositoryId, key }) => ({ r: repositoryId, k: key })));
   const rows = await db.query<{ id: number }>(sql`
-    select distinct p.repository_id::float8 as id from json_to_recordset(${keys}) as x(r bigint, k bigint)
+    select distinct p.repository_id as id from json_to_recordset(${keys}) as x(r bigint, k bigint)
       join ${below.parents} p on p.repository_id = x.r and p.id = x.k and p.deleted_at is null
       join ${below.list.table} l on l.repository_id = p.repository_id and l.parent_id = p.id
       where not coalesce(${isBelowWhole(below)}, false) order by 1`);
@@ -123,7 +123,7 @@ async function findDue(
 ): Promise<{ id: number; isTold: boolean }[]> {
   const { table, most, askedAs } = below.list;
   return await db.query<{ id: number; isTold: boolean }>(sql`
-    select p.id::float8 as id, not p.seen_by_read as "isTold"
+    select p.id, not p.seen_by_read as "isTold"
       from (select * from ${below.parents} p where p.repository_id = ${repositoryId} and p.deleted_at is null
         order by p.created_at desc, p.id desc limit ${most}) p
       ${askedAs === undefined ? sql`left` : sql`inner`} join ${table} l

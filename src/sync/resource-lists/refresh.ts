@@ -212,7 +212,7 @@ async function findUnlisted(
 ): Promise<number[]> {
   const isShown = list.hidden && !showsHidden ? sql`not (${list.hidden.rows})` : sql`true`;
   const rows = await tx.query<{ id: number }>(sql`
-    select t.id::float8 as id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
+    select t.id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
       and t.id >= ${from} and not t.id = any(${[...listed]}::bigint[]) and ${isShown}
       and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => id);
@@ -230,7 +230,7 @@ async function findContradicted(
 ): Promise<number[]> {
   const isShown = list.hidden && !showsHidden ? sql`not (${list.hidden.rows})` : sql`true`;
   const rows = await tx.query<{ id: number }>(sql`
-    select t.id::float8 as id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
+    select t.id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
       and not t.seen_by_read and t.seen_at > ${since}::timestamptz and ${isShown}
       and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => id);

@@ -30,7 +30,7 @@ export async function shardsOf({ db }: Pick<Context, "db">, size = REPOSITORIES_
   // One scan, since this runs every minute. The row at place `at` belongs to shard at * of / live, rounded down. It is
   // the first of its shard if the row before it belongs to another.
   const firsts = await db.query<{ id: number }>(sql`
-    select repository_id::float8 as id from (
+    select repository_id as id from (
         select repository_id, row_number() over (order by repository_id) - 1 as at, live, greatest(live / ${size}::int, 1) as of from (
             select repository_id, count(*) over () as live from repository_syncs where state = 'live') counted
       ) numbered where at * of % live < of order by at`);

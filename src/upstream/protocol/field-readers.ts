@@ -10,7 +10,6 @@ export type Read<Of> = Of extends FieldReader<infer Value> ? Value : never;
 
 export const text: FieldReader<string> = required(textOf, "text");
 export const whole: FieldReader<number> = required(wholeOf, "whole number");
-export const digits: FieldReader<string> = required(digitsOf, "id of digits");
 /** An id in digits, which is a key. No number beyond 2^53 can be one. */
 export const key: FieldReader<number> = required((value) => {
   const number = Number(digitsOf(value) ?? Number.NaN);
