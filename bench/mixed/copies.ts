@@ -1,7 +1,7 @@
 import type { Context } from "../../src/context.ts";
 import { enqueueBackfill } from "../../src/queues/queues.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
-import { HOOK_EVENTS } from "../../src/sync/events/events.ts";
+import { HOOK_EVENTS } from "../../src/sync/events/followed.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { findId, placeRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { waitFor } from "../history.ts";

@@ -7,7 +7,7 @@ import { diagnose, failureFinding } from "../../src/cli/hooks/diagnosis.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { Hook } from "../../src/simulator/world/records.ts";
-import { HOOK_EVENTS, LATER_EVENTS } from "../../src/sync/events/events.ts";
+import { HOOK_EVENTS, LATER_EVENTS } from "../../src/sync/events/followed.ts";
 import { moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";

@@ -1,7 +1,8 @@
 import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
-import { FOLLOWED_EVENTS, mismatch } from "../../src/sync/events/read.ts";
+import { FOLLOWED_EVENTS } from "../../src/sync/events/followed.ts";
+import { mismatch } from "../../src/sync/events/read.ts";
 import { reportedChangesOf } from "../../src/sync/found/reported-changes.ts";
 
 const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>

@@ -1,5 +1,5 @@
 import { escapedHtml } from "../../http/html.ts";
-import { HOOK_EVENTS } from "../../sync/events/events.ts";
+import { HOOK_EVENTS } from "../../sync/events/followed.ts";
 import { NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { LATER_EVENTS } from "../../sync/events/events.ts";
+import { LATER_EVENTS } from "../../sync/events/followed.ts";
 import type { HookAtUpstream, SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { listOf } from "../terminal/command.ts";
 import { counted } from "../terminal/output.ts";

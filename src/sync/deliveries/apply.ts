@@ -21,10 +21,10 @@ import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
-import { aboutOf, organizationOf, partsOfEvent, type RefreshAsk, saysPrivate } from "../events/events.ts";
+import { aboutOf, organizationOf, type RefreshAsk, saysPrivate } from "../events/events.ts";
+import { FOLLOWED_EVENTS, partsOfEvent } from "../events/followed.ts";
 import {
   type DeliveryContent,
-  FOLLOWED_EVENTS,
   InvalidPayloadError,
   type MergedDeliveries,
   type Parsed,

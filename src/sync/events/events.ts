@@ -1,8 +1,8 @@
-import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import type { Told } from "../../events/log.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
-import type { Kind, ResourceEvents, ResourceKey } from "../../kinds/contract/kind.ts";
-import { resourceOf, resources } from "../../kinds/registry.ts";
+import type { Kind, ResourceKey } from "../../kinds/contract/kind.ts";
+import { resourceOf, subjectOf } from "../../kinds/registry.ts";
 import {
   InvalidRepresentationError,
   keyIn,
@@ -12,46 +12,6 @@ import {
 } from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import { strip } from "../../mirror/store/template.ts";
-
-/** The events of kinds that belong to this part; null: of those that are mirrored of every repository. */
-function eventsOfKinds(part: MirrorPart | null): string[] {
-  return resources.flatMap((one) => (one.part === part && one.events ? [one.events.event] : []));
-}
-
-/** The events that the mirror reads of every repository. */
-export const HOOK_EVENTS: readonly string[] = [...eventsOfKinds(null), "public", "sub_issues", "issue_dependencies"];
-
-/** Events that older servers, without sub-issues, do not know. They refuse a hook that names them. */
-export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
-
-/** What the mirror reads where a part is mirrored, beside the events of the part's kinds. */
-const FURTHER_EVENTS: Readonly<Partial<Record<MirrorPart, readonly string[]>>> = {
-  checks: ["push", "status", "workflow_job"],
-  commits: ["push"],
-  people: ["member", "team_add"],
-  refs: ["create", "delete", "push"],
-  threads: ["pull_request_review_thread"],
-};
-
-/** The same, by events that upstream sends to the hooks of organisations and to Apps alone. They may name no repository. */
-const EVENTS_OF_ORGANIZATIONS: Readonly<Partial<Record<MirrorPart, readonly string[]>>> = {
-  people: ["membership", "organization", "team"],
-};
-
-/** The events that an App has to hear where this part is mirrored. */
-export function eventsForApps(part: MirrorPart): readonly string[] {
-  return [...eventsOfPart(part), ...(EVENTS_OF_ORGANIZATIONS[part] ?? [])];
-}
-
-/** The events that a repository's hook has to send where this part is mirrored. */
-export function eventsOfPart(part: MirrorPart): readonly string[] {
-  return [...eventsOfKinds(part), ...(FURTHER_EVENTS[part] ?? [])];
-}
-
-/** The event is read only where one of these parts is mirrored; none: it is read of every repository. */
-export function partsOfEvent(event: string): MirrorPart[] {
-  return MIRROR_PARTS.filter((part) => eventsForApps(part).includes(event));
-}
 
 export type Payload = Fields & { action?: string };
 
@@ -90,6 +50,10 @@ export interface BornHead {
  * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
  */
 export interface FollowedEvent {
+  /** It is read only where one of these parts is mirrored; none: it is read of every repository. */
+  parts: readonly MirrorPart[];
+  /** Older servers, without sub-issues, do not know it. They refuse a hook that names it. */
+  isLate?: true;
   /** The keys of its payload that not every event has, by GitHub's OpenAPI description of webhooks. */
   own: readonly string[];
   /** Its actions, where no key tells it from other events. Empty: it has no action. */
@@ -110,48 +74,54 @@ export interface FollowedEvent {
   threadsOf?: (payload: Payload) => number | null;
   /** Whose lists of people may have changed. */
   toldPeople?: (payload: Payload) => ToldPeople | null;
-  /** The event may be about an organisation alone. */
+  /** Upstream sends it to the hooks of organisations and to Apps alone, and it may name no repository. */
   isOfOrganization?: true;
+}
+
+/** What an event shows and asks for beside what its kind says of it. Its parts and keys are added to those of the kind. */
+export interface FurtherReading extends Omit<Partial<FollowedEvent>, "observe"> {
+  /** Replaces what the kind says. @param ofKind what that is */
+  observe?: (payload: Payload, at: Sighting, ofKind: () => Observed[]) => Observed[];
 }
 
 /** What a milestone says of its issues. */
 export const MILESTONE_COUNTS: readonly string[] = ["open_issues", "closed_issues"];
 
-/** What is done to a repository. */
-const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(
-  " ",
-);
-
-/** How the event of a kind is read of which nothing else is known. */
-export function readingOf(kind: Kind, { in: key, beside, ownKeys, actions }: ResourceEvents): FollowedEvent {
+/** How an event is read of which nothing is known but what its kind says. */
+export function readingOf(event: string): FollowedEvent {
+  const subject = subjectOf(event);
+  if (!subject) return { parts: [], own: [], observe: () => [] };
+  const { in: key, beside, ownKeys, actions, lists, extra } = subject.events;
+  const { kind, part } = resourceOf(subject.kind);
+  // People are read in every payload.
+  const named = [
+    ...Object.values(lists).map(({ member, kind }) => [member, kind] as const),
+    ...Object.values(actions).flatMap((one) => ("beside" in one ? [[one.field, one.beside] as const] : [])),
+  ].filter(([, kind]) => kind !== "user");
   // Payloads name their actions as they like.
   const reported = (action = "") => (Object.hasOwn(actions, action) ? actions[action] : undefined);
   return {
-    own: [...Object.keys(beside), key, ...ownKeys],
+    parts: part === null ? [] : [part],
+    own: [key, ...Object.keys(beside), ...named.map(([name]) => name), ...Object.keys(extra?.(0) ?? {}), ...ownKeys],
     observe: (payload, at) => {
       const report = reported(payload.action);
       const isGone = report !== undefined && "exists" in report && !report.exists;
       return [
         ...Object.entries(beside).flatMap(([name, other]) => observeRequired(other, payload[name], at)),
         ...observeRequired(kind, payload[key], at, isGone),
+        ...named.flatMap(([name, other]) => observeOptional(other, payload[name], at)),
       ];
     },
   };
 }
 
+/** What is done to a repository. Two of its actions report nothing that the mirror compares. */
+const REPOSITORY_ACTIONS = [...Object.keys(subjectOf("repository")?.events.actions ?? {}), "transferred", "deleted"];
+
 /** The events of every repository that show more than the documents of their kind, or belong to no kind. */
-export const FOLLOWED_ALWAYS: Readonly<Record<string, FollowedEvent>> = {
+export const FOLLOWED_ALWAYS: Readonly<Record<string, FurtherReading>> = {
   issues: {
-    own: ["issue", "label", "milestone"],
-    observe: (payload, at) => {
-      // A transferred issue is gone here; its new repository hears of it as opened.
-      const isGone = payload.action === "deleted" || payload.action === "transferred";
-      return [
-        ...withCloser(observeRequired("issue", payload.issue, at, isGone), payload, at),
-        ...observeOptional("label", payload.label, at),
-        ...observeOptional("milestone", payload.milestone, at),
-      ];
-    },
+    observe: (payload, at, ofKind) => withCloser(ofKind(), payload, at),
     // Some payloads leave the state out. An issue that was transferred here brings comments along, and no event tells of
     // those, nor of who closed it before.
     ask: (payload) => {
@@ -173,22 +143,20 @@ export const FOLLOWED_ALWAYS: Readonly<Record<string, FollowedEvent>> = {
     },
     counting: countingParent,
   },
+  public: { actions: [] },
   sub_issues: {
+    isLate: true,
     own: ["parent_issue", "sub_issue"],
     observe: (payload, at) => observeLinked(payload, at, ["parent_issue", "sub_issue"]),
     ask: askLinked,
   },
   issue_dependencies: {
+    isLate: true,
     own: ["blocked_issue", "blocking_issue"],
     observe: (payload, at) => observeLinked(payload, at, ["blocking_issue", "blocked_issue"]),
   },
   pull_request: {
-    own: ["number", "pull_request", "label", "milestone"],
-    observe: (payload, at) => [
-      ...withCloser(observeRequired("pull_request", payload.pull_request, at), payload, at),
-      ...observeOptional("label", payload.label, at),
-      ...observeOptional("milestone", payload.milestone, at),
-    ],
+    observe: (payload, at, ofKind) => withCloser(ofKind(), payload, at),
     bornHead: ({ action, pull_request: pull }) => {
       const { head, updated_at: at } = objectOf(pull);
       const sha = textOf(objectOf(head).sha);
@@ -199,12 +167,10 @@ export const FOLLOWED_ALWAYS: Readonly<Record<string, FollowedEvent>> = {
       action === "opened" ? [{ kind: "issue", key: keyIn("pull_request", pull), ifPlainIssue: true }] : [],
   },
   label: {
-    own: ["label"],
     observe: (payload, at) =>
       observeRequired("label", payload.label, { ...at, before: valuesBefore(payload) }, payload.action === "deleted"),
   },
   repository: {
-    own: [],
     actions: REPOSITORY_ACTIONS,
     observe: () => [],
     // A push does not change a name or an owner. Payloads also leave out what a single repository shows, such as the
@@ -214,7 +180,6 @@ export const FOLLOWED_ALWAYS: Readonly<Record<string, FollowedEvent>> = {
         ? [{ kind: "repository", key: keyIn("repository", payload.repository) }]
         : [],
   },
-  public: { own: [], actions: [], observe: () => [] },
 };
 
 /** The account that upstream shows in the place of one that is gone. */

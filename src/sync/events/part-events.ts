@@ -8,7 +8,7 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
-import { type BornHead, type FollowedEvent, organizationOf, type Payload, type ToldPeople } from "./events.ts";
+import { type BornHead, type FurtherReading, organizationOf, type Payload, type ToldPeople } from "./events.ts";
 
 const TEAM_ACTIONS: readonly string[] = [
   "created",
@@ -19,34 +19,34 @@ const TEAM_ACTIONS: readonly string[] = [
 ];
 
 /** The events of parts that show more than the documents of their kind, or belong to no kind. */
-export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FollowedEvent>> = {
+export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FurtherReading>> = {
   check_run: {
-    own: ["check_run"],
-    observe: ({ check_run: run }, at) => {
+    observe: ({ check_run: run }, at, ofKind) => {
       const { check_suite: suite } = objectOf(run);
       return [
-        observe("check_run", run ?? null, at),
+        ...ofKind(),
         ...(isObject(suite) && suite.head_sha !== undefined ? [observePartial("check_suite", suite, at)] : []),
       ];
     },
   },
-  check_suite: {
-    own: ["check_suite"],
-    observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)],
+  check_suite: { observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)] },
+  status: {
+    parts: ["checks"],
+    own: ["sha", "commit", "name"],
+    observe: (payload, at) => [observeStatus(payload, at)],
   },
-  status: { own: ["sha", "commit", "name"], observe: (payload, at) => [observeStatus(payload, at)] },
   workflow_job: {
-    own: ["workflow_job", "deployment"],
+    parts: ["checks"],
     // No event of a check run says that it has begun; of a job of Actions this one does.
-    observe: ({ workflow_job: job }, at) => [
-      ...(isObject(job) && job.run_url !== undefined ? [observe("workflow_job", job, at)] : []),
+    observe: ({ workflow_job: job }, at, ofKind) => [
+      ...(isObject(job) && job.run_url !== undefined ? ofKind() : []),
       ...observeJob(job, at),
     ],
   },
   push: {
+    parts: ["checks", "commits", "refs"],
     own: ["ref", "commits"],
     hasOtherRepository: true,
-    observe: () => [],
     movedRef: ({ ref }) => textOf(ref),
     bornHead,
     toldRef: ({ ref, before, after }) => {
@@ -55,29 +55,29 @@ export const FOLLOWED_FOR_PARTS: Readonly<Record<string, FollowedEvent>> = {
     },
   },
   create: {
+    parts: ["refs"],
     own: ["ref"],
-    observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: null, after: undefined }),
   },
   delete: {
+    parts: ["refs"],
     own: ["ref"],
-    observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
   },
   // The event does not move the pull request's time, and says nothing about its other threads.
   pull_request_review_thread: {
+    parts: ["threads"],
     own: ["pull_request", "thread"],
-    observe: () => [],
     threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
   },
-  member: { own: ["member"], observe: () => [], toldPeople },
-  team_add: { own: ["team"], actions: [], observe: () => [], toldPeople },
-  team: { own: ["team"], actions: TEAM_ACTIONS, observe: () => [], toldPeople, isOfOrganization: true },
-  membership: { own: ["member", "team"], observe: () => [], toldPeople, isOfOrganization: true },
+  member: { parts: ["people"], own: ["member"], toldPeople },
+  team_add: { parts: ["people"], own: ["team"], actions: [], toldPeople },
+  team: { parts: ["people"], own: ["team"], actions: TEAM_ACTIONS, toldPeople, isOfOrganization: true },
+  membership: { parts: ["people"], own: ["member", "team"], toldPeople, isOfOrganization: true },
   organization: {
+    parts: ["people"],
     own: ["membership", "invitation"],
     actions: ["deleted", "member_added", "member_invited", "member_removed", "renamed"],
-    observe: () => [],
     toldPeople: (payload) => (payload.action === "member_invited" ? null : toldPeople(payload)),
     isOfOrganization: true,
   },

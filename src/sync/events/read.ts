@@ -20,30 +20,20 @@ import { JsonBoundError, MOST_PAYLOAD_VALUES, parseSent } from "../../sent-json.
 import {
   type BornHead,
   type Counting,
-  FOLLOWED_ALWAYS,
-  type FollowedEvent,
   isOfInstallations,
   organizationOf,
   type Payload,
   type PayloadRepository,
-  partsOfEvent,
   type RefreshAsk,
-  readingOf,
   type ToldPeople,
 } from "./events.ts";
+import { FOLLOWED_EVENTS, partsOfEvent } from "./followed.ts";
 import { type Installed, installedBy } from "./installed.ts";
-import { FOLLOWED_FOR_PARTS } from "./part-events.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
 export class InvalidPayloadError extends Error {
   override name = "InvalidPayloadError";
 }
-
-/** The events that the mirror follows. A delivery names its event as it likes, so the table has no inherited names. */
-export const FOLLOWED_EVENTS: ReadonlyMap<string, FollowedEvent> = new Map([
-  ...resources.flatMap(({ kind, events }) => (events ? [[events.event, readingOf(kind, events)] as const] : [])),
-  ...Object.entries({ ...FOLLOWED_ALWAYS, ...FOLLOWED_FOR_PARTS }),
-]);
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {

@@ -8,7 +8,7 @@ import type { Context } from "../../context.ts";
 import { hookSubscriptions } from "../../schema.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
-import { eventsForApps, eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../events/events.ts";
+import { eventsForApps, eventsOfPart, HOOK_EVENTS, LATER_EVENTS } from "../events/followed.ts";
 import { eachAlone } from "../problems/isolated.ts";
 
 const EVERYTHING = "*";

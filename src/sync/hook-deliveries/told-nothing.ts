@@ -2,7 +2,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
-import { eventsOfPart } from "../events/events.ts";
+import { eventsOfPart } from "../events/followed.ts";
 import { NO_HOOK } from "./sent.ts";
 
 /** A check of deliveries is believed for this many intervals. */
