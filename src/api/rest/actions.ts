@@ -1,15 +1,6 @@
 import { type Fields, parseStored } from "../../json.ts";
-import {
-  areJobsHeld,
-  findJob,
-  findJobs,
-  findWorkflow,
-  findWorkflowRun,
-  findWorkflowRuns,
-  findWorkflows,
-  isActionsListHeld,
-  type WorkflowRunFilter,
-} from "../../mirror/read/actions.ts";
+import { findJob, findWorkflow, jobsAmong, runsAmong, type WorkflowRunFilter } from "../../mirror/read/actions.ts";
+import { findResourcePage, findWithListBelow, type ResourcePlace } from "../../mirror/read/resources.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { InvalidSearchError } from "../../mirror/search/query.ts";
 import { timeRange } from "../../mirror/search/range.ts";
@@ -18,28 +9,32 @@ import { showOne } from "../call/view.ts";
 import { notFound, notHeld, unread } from "../dialect/fault.ts";
 import { choice } from "../dialect/protocol.ts";
 import { boundedPage, countedPage, numberParam, pageDb } from "./page.ts";
+import { requireHeldList, requireResource } from "./resources.ts";
 
 export async function listWorkflows(call: RepositoryCall): Promise<Answer> {
-  await requireList(call, "workflow_lists");
-  const { rows, total } = await findWorkflows(pageDb(call), call.repository.id, boundedPage(call, "workflows"));
+  await requireHeldList(call, "workflow");
+  const { rows, total } = await findResourcePage(pageDb(call), "workflow", call.repository.id, {
+    ...boundedPage(call, "workflows"),
+    order: "firstMade",
+  });
   return await countedPage(call, "workflows", rows, total);
 }
 
 export async function getWorkflow(call: RepositoryCall): Promise<Answer> {
-  await requireList(call, "workflow_lists");
+  await requireHeldList(call, "workflow");
   const found = await namedWorkflow(call);
   if (!found) throw notFound();
   return ok(await showOne(call, found));
 }
 
 export async function listWorkflowRuns(call: RepositoryCall): Promise<Answer> {
-  await requireList(call, "workflow_run_lists");
+  await requireHeldList(call, "workflow_run");
   return await showRuns(call, {});
 }
 
 export async function listRunsOfWorkflow(call: RepositoryCall): Promise<Answer> {
-  await requireList(call, "workflow_lists");
-  await requireList(call, "workflow_run_lists");
+  await requireHeldList(call, "workflow");
+  await requireHeldList(call, "workflow_run");
   const found = await namedWorkflow(call);
   // Only upstream can say what it shows of a workflow that is gone.
   if (!found) throw notHeld();
@@ -53,8 +48,9 @@ async function showRuns(call: RepositoryCall, of: Pick<WorkflowRunFilter, "workf
   const filter = filterOf(call);
   const isFiltered = Object.keys(filter).length > 0;
   const page = boundedPage(call, isFiltered ? null : `runs of ${of.workflowId ?? "all workflows"}`);
-  const found = await findWorkflowRuns(pageDb(call, { isFiltered }), call.repository.id, {
-    filter: { ...filter, ...of },
+  const found = await findResourcePage(pageDb(call, { isFiltered }), "workflow_run", call.repository.id, {
+    among: runsAmong({ ...filter, ...of }),
+    order: "newest",
     ...page,
     ...(isFiltered && { most: MOST_FOUND, limit: Math.min(page.limit, Math.max(0, MOST_FOUND - page.offset)) }),
   });
@@ -97,16 +93,17 @@ function asAsked({ query }: RepositoryCall, run: StoredDocument): StoredDocument
 }
 
 export async function getWorkflowRun(call: RepositoryCall): Promise<Answer> {
-  await requireList(call, "workflow_run_lists");
-  return ok(await showOne(call, asAsked(call, (await requireRun(call)).found)));
+  return ok(await showOne(call, asAsked(call, (await requireResource(call, "workflow_run")).found)));
 }
 
 export async function listJobs(call: RepositoryCall): Promise<Answer> {
-  await requireList(call, "workflow_run_lists");
-  const { place } = await requireRun(call);
+  const { place } = await requireResource(call, "workflow_run");
   await requireJobs(call, place);
-  const filter = choice(call.query, "filter", ["latest", "all"]);
-  const { rows, total } = await findJobs(pageDb(call), place, { filter, ...boundedPage(call, null) });
+  const { rows, total } = await findResourcePage(pageDb(call), "workflow_job", place.repositoryId, {
+    ...boundedPage(call, null),
+    among: jobsAmong(place.id, choice(call.query, "filter", ["latest", "all"])),
+    order: "firstMade",
+  });
   return await countedPage(call, "jobs", rows, total);
 }
 
@@ -117,36 +114,17 @@ export async function getJob(call: RepositoryCall): Promise<Answer> {
   // Jobs of runs that nobody has asked for are not here.
   if (!found) throw notHeld();
   // One that has ended changes no more.
-  if (!found.isCompleted) await requireJobs(call, { repositoryId: repository.id, runId: found.runId });
+  if (!found.isCompleted) await requireJobs(call, { repositoryId: repository.id, id: found.runId });
   return ok(await showOne(call, found));
 }
 
 /** @throws UnreadFault if the mirror does not hold the jobs of the run, which are then read */
-async function requireJobs({ ctx }: RepositoryCall, place: { repositoryId: number; runId: number }): Promise<void> {
-  const { repositoryId, runId: parentId } = place;
-  if (!(await areJobsHeld(ctx.db, place))) throw unread({ kind: "workflow_job", repositoryId, parentId });
-}
-
-/** @throws UnreadFault if the mirror does not hold that list */
-async function requireList(
-  { ctx, repository }: RepositoryCall,
-  of: Parameters<typeof isActionsListHeld>[2],
-): Promise<void> {
-  if (!(await isActionsListHeld(ctx.db, repository.id, of))) throw unread();
+async function requireJobs({ ctx }: RepositoryCall, run: ResourcePlace): Promise<void> {
+  const [isHeld] = await findWithListBelow(ctx.db, "workflow_job", [run]);
+  if (!isHeld) throw unread({ kind: "workflow_job", repositoryId: run.repositoryId, parentId: run.id });
 }
 
 async function namedWorkflow({ ctx, repository, params }: RepositoryCall): ReturnType<typeof findWorkflow> {
   const { workflow = "" } = params;
   return await findWorkflow(ctx.db, repository.id, numberParam(workflow) ?? workflow);
-}
-
-/** The run that the path names. @throws ApiFault 404 */
-async function requireRun({ ctx, repository, params }: RepositoryCall): Promise<{
-  found: StoredDocument;
-  place: { repositoryId: number; runId: number };
-}> {
-  const id = numberParam(params.id);
-  const found = id === null ? null : await findWorkflowRun(ctx.db, repository.id, id);
-  if (id === null || !found) throw notFound();
-  return { found, place: { repositoryId: repository.id, runId: id } };
 }

@@ -1,23 +1,16 @@
-import {
-  type DeploymentFilter,
-  findDeployment,
-  findDeploymentStatus,
-  findDeploymentStatuses,
-  findDeployments,
-  findWithDeployments,
-  findWithStatuses,
-} from "../../mirror/read/deployments.ts";
-import type { StoredDocument } from "../../mirror/render/rendering.ts";
+import { type DeploymentFilter, deploymentsAmong, statusesAmong } from "../../mirror/read/deployments.ts";
+import { findResource, findResourcePage, findWithListBelow, type ResourcePlace } from "../../mirror/read/resources.ts";
 import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
 import { showOne } from "../call/view.ts";
 import { notFound, unread } from "../dialect/fault.ts";
 import { boundedPage, numberedPage, numberParam, pageDb } from "./page.ts";
+import { requireHeldList, requireResource } from "./resources.ts";
 
 const FILTERS = ["sha", "ref", "task", "environment"] as const;
 
 export async function listDeployments(call: RepositoryCall): Promise<Answer> {
   const { repository, query } = call;
-  await requireList(call);
+  await requireHeldList(call, "deployment");
   // GitHub docs: "none" stands for no filter.
   const given = FILTERS.flatMap((name) => {
     const value = query.get(name);
@@ -25,54 +18,42 @@ export async function listDeployments(call: RepositoryCall): Promise<Answer> {
   });
   const filter: DeploymentFilter = Object.fromEntries(given);
   const isFiltered = given.length > 0;
-  const page = boundedPage(call, isFiltered ? null : "deployments");
-  const { rows, total } = await findDeployments(pageDb(call, { isFiltered }), repository.id, { filter, ...page });
+  const { rows, total } = await findResourcePage(pageDb(call, { isFiltered }), "deployment", repository.id, {
+    ...boundedPage(call, isFiltered ? null : "deployments"),
+    among: deploymentsAmong(filter),
+    order: "newest",
+  });
   return await numberedPage(call, rows, total);
 }
 
 export async function getDeployment(call: RepositoryCall): Promise<Answer> {
-  await requireList(call);
-  return ok(await showOne(call, (await requireDeployment(call)).found));
+  return ok(await showOne(call, (await requireResource(call, "deployment")).found));
 }
 
 export async function listDeploymentStatuses(call: RepositoryCall): Promise<Answer> {
-  const { place } = await requireStatuses(call);
-  const { rows, total } = await findDeploymentStatuses(pageDb(call), place, boundedPage(call, null));
+  const place = await requireStatuses(call);
+  const { rows, total } = await findResourcePage(pageDb(call), "deployment_status", place.repositoryId, {
+    ...boundedPage(call, null),
+    among: statusesAmong(place.id),
+    order: "lastMade",
+  });
   return await numberedPage(call, rows, total);
 }
 
 export async function getDeploymentStatus(call: RepositoryCall): Promise<Answer> {
-  const { ctx, params } = call;
-  const { place } = await requireStatuses(call);
+  const { ctx, repository, params } = call;
+  const place = await requireStatuses(call);
   const id = numberParam(params.status);
-  const found = id === null ? null : await findDeploymentStatus(ctx.db, place, id);
+  const status = id !== null && { repositoryId: repository.id, id };
+  const found = status && (await findResource(ctx.db, "deployment_status", status, statusesAmong(place.id)));
   if (!found) throw notFound();
   return ok(await showOne(call, found));
 }
 
-/** @throws UnreadFault if the mirror does not hold the list of deployments */
-async function requireList({ ctx, repository }: RepositoryCall): Promise<void> {
-  const [isHeld] = await findWithDeployments(ctx.db, [repository.id]);
+/** The deployment that the path names, if its statuses are here. @throws UnreadFault, ApiFault 404 */
+async function requireStatuses(call: RepositoryCall): Promise<ResourcePlace> {
+  const { place } = await requireResource(call, "deployment");
+  const [isHeld] = await findWithListBelow(call.ctx.db, "deployment_status", [place]);
   if (!isHeld) throw unread();
-}
-
-/** The deployment that the path names. @throws ApiFault 404 */
-async function requireDeployment({ ctx, repository, params }: RepositoryCall): Promise<{
-  found: StoredDocument;
-  place: { repositoryId: number; deploymentId: number };
-}> {
-  const id = numberParam(params.id);
-  const found = id === null ? null : await findDeployment(ctx.db, repository.id, id);
-  if (id === null || !found) throw notFound();
-  return { found, place: { repositoryId: repository.id, deploymentId: id } };
-}
-
-/** The same, if its statuses are here. @throws UnreadFault, ApiFault 404 */
-async function requireStatuses(call: RepositoryCall): ReturnType<typeof requireDeployment> {
-  await requireList(call);
-  const required = await requireDeployment(call);
-  const { repositoryId, deploymentId } = required.place;
-  const [isHeld] = await findWithStatuses(call.ctx.db, [{ repositoryId, id: deploymentId }]);
-  if (!isHeld) throw unread();
-  return required;
+  return place;
 }

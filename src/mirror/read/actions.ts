@@ -1,30 +1,7 @@
-import type { Database, Queries } from "../../../db/database.ts";
+import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
-import { workflowJob } from "../../kinds/workflow-job/kind.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import { type CountedBounds, findNumberedPage, type PageBounds } from "./numbered-pages.ts";
-
-/** Whether the repository's list of workflows, or of their runs, is here. */
-export async function isActionsListHeld(
-  db: Queries,
-  repositoryId: number,
-  of: "workflow_lists" | "workflow_run_lists",
-): Promise<boolean> {
-  const rows = await db.prepared(sql`
-    select from ${sql.identifier(of)} l where l.repository_id = ${repositoryId} and l.read_at is not null`);
-  return rows.length > 0;
-}
-
-interface FoundPage {
-  rows: StoredDocument[];
-  total: number;
-}
-
-/** A page of the workflows, in the order in which they were made, and how many there are. */
-export async function findWorkflows(db: Database, repositoryId: number, page: CountedBounds): Promise<FoundPage> {
-  const matching = sql`from workflows t where t.repository_id = ${repositoryId} and t.deleted_at is null`;
-  return await findNumberedPage(db, repositoryId, { matching, order: sql`t.id`, ...page });
-}
+import { findEach } from "./each.ts";
 
 /** @param named its id, or the name of its file */
 export async function findWorkflow(
@@ -54,16 +31,11 @@ export interface WorkflowRunFilter {
   checkSuiteId?: number;
 }
 
-/** A page of the runs, the newest first, and how many there are. */
-export async function findWorkflowRuns(
-  db: Database,
-  repositoryId: number,
-  { filter, ...page }: CountedBounds & { filter: WorkflowRunFilter },
-): Promise<FoundPage> {
+/** Of the rows `t` of runs: those that pass the filter. */
+export function runsAmong(filter: WorkflowRunFilter): SQL[] {
   const { workflowId, actor, branch, event, status, created, headSha, checkSuiteId } = filter;
   const when = (value: unknown, condition: SQL) => (value === undefined || value === null ? [] : [condition]);
-  const matching = sql`from workflow_runs t where ${sql.and([
-    sql`t.repository_id = ${repositoryId} and t.deleted_at is null`,
+  return [
     ...when(workflowId, sql`t.workflow_id = ${workflowId ?? 0}`),
     ...when(actor, sql`t.actor_id in (select u.id from users u where folded(u.login) = folded(${actor ?? ""}))`),
     ...when(branch, sql`t.head_branch = ${branch ?? ""}`),
@@ -73,46 +45,14 @@ export async function findWorkflowRuns(
     ...when(created?.until, sql`t.created_at < ${created?.until ?? null}::timestamptz`),
     ...when(headSha, sql`t.head_sha = ${headSha ?? ""}`),
     ...when(checkSuiteId, sql`t.check_suite_id = ${checkSuiteId ?? 0}`),
-  ])}`;
-  const order = sql`t.created_at desc, t.id desc`;
-  return await findNumberedPage(db, repositoryId, { matching, order, ...page });
+  ];
 }
 
-export async function findWorkflowRun(db: Queries, repositoryId: number, id: number): Promise<StoredDocument | null> {
-  const [row] = await db.prepared<{ document: string }>(sql`
-    select t.document::text as document from workflow_runs t
-      where t.repository_id = ${repositoryId} and t.id = ${id} and t.deleted_at is null`);
-  return row ? { repositoryId, ...row } : null;
-}
-
-interface RunPlace {
-  repositoryId: number;
-  runId: number;
-}
-
-/** Whether the list of the run's jobs is here. */
-export async function areJobsHeld(db: Queries, { repositoryId, runId }: RunPlace): Promise<boolean> {
-  const isCurrent = workflowJob.listBelow?.isCurrent ?? sql`false`;
-  const rows = await db.prepared(sql`
-    select from workflow_runs p join workflow_job_lists l on l.repository_id = p.repository_id and l.parent_id = p.id
-      where p.repository_id = ${repositoryId} and p.id = ${runId} and l.read_at is not null and ${isCurrent}`);
-  return rows.length > 0;
-}
-
-/** A page of a run's jobs, in the order in which they were made, and how many there are. */
-export async function findJobs(
-  db: Database,
-  { repositoryId, runId }: RunPlace,
-  { filter, ...page }: PageBounds & { filter: "latest" | "all" },
-): Promise<FoundPage> {
-  const latest =
-    filter === "all"
-      ? sql``
-      : sql`and t.run_attempt is not distinct from (select r.run_attempt from workflow_runs r
-          where r.repository_id = t.repository_id and r.id = t.run_id)`;
-  const matching = sql`from workflow_jobs t
-    where t.repository_id = ${repositoryId} and t.run_id = ${runId} and t.deleted_at is null ${latest}`;
-  return await findNumberedPage(db, repositoryId, { matching, order: sql`t.id`, ...page });
+/** Of the rows `t` of jobs: those of the run, perhaps of its latest attempt alone. */
+export function jobsAmong(runId: number, attempts: "latest" | "all"): SQL[] {
+  const isLatest = sql`t.run_attempt is not distinct from (select r.run_attempt from workflow_runs r
+    where r.repository_id = t.repository_id and r.id = t.run_id)`;
+  return [sql`t.run_id = ${runId}`, ...(attempts === "latest" ? [isLatest] : [])];
 }
 
 /** A job, its run, and whether it has ended. */
@@ -138,13 +78,13 @@ export async function findSuiteRuns(
   db: Queries,
   suites: readonly { repositoryId: number; id: number }[],
 ): Promise<(SuiteRun | null)[]> {
-  const repositoryIds = suites.map(({ repositoryId }) => repositoryId);
-  const ids = suites.map(({ id }) => id);
-  const rows = await db.prepared<SuiteRun & { at: number }>(sql`
+  return await findEach<SuiteRun>(
+    db,
+    suites,
+    ["repositoryId", "id"],
+    (x) => sql`
     select x.at, t.document::text as run, w.document::text as workflow
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}) with ordinality as x(r, s, at)
-      join workflow_runs t on t.repository_id = x.r and t.check_suite_id = x.s and t.deleted_at is null
-      join workflows w on w.repository_id = t.repository_id and w.id = t.workflow_id`);
-  const found = new Map(rows.map(({ at, ...run }) => [at - 1, run]));
-  return suites.map((_, at) => found.get(at) ?? null);
+      from ${x} join workflow_runs t on t.repository_id = x.repository_id and t.check_suite_id = x.id and t.deleted_at is null
+      join workflows w on w.repository_id = t.repository_id and w.id = t.workflow_id`,
+  );
 }

@@ -1,7 +1,8 @@
 import type { Database } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import type { PageSource } from "./pages.ts";
+import { findEach, findRowsOfEach } from "./each.ts";
+import { BY_ID, resourceSource } from "./resources.ts";
 
 /** Failures of any kind, of check runs and of statuses. */
 export const FAILED_STATES: ReadonlySet<string> = new Set([
@@ -44,25 +45,21 @@ export async function findCheckedHeads(
   db: Database,
   heads: readonly { repositoryId: number; sha: string }[],
 ): Promise<(CheckedHead | null)[]> {
-  const rows = await db.prepared<CheckedHead & { at: number }>(sql`
+  return await findEach<CheckedHead>(
+    db,
+    heads,
+    ["repositoryId", "sha"],
+    (x) => sql`
     select x.at, c.sha, c.read_at is not null as runs,
         c.read_at is not null and not exists (select from commit_statuses t where t.repository_id = c.repository_id
           and t.sha = c.sha and t.node_id is null and t.deleted_at is null) as statuses,
         c.suites_read_at is not null and not exists (select from check_runs t where t.repository_id = c.repository_id
           and t.head_sha = c.sha and t.deleted_at is null and not exists (select from check_suites s
             where s.repository_id = t.repository_id and s.id = t.check_suite_id and s.deleted_at is null)) as suites
-      from unnest(${sql.array(
-        heads.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${sql.array(
-        heads.map(({ sha }) => sha),
-        "text",
-      )}) with ordinality as x(r, sha, at)
-      join checked_commits c on c.repository_id = x.r and c.sha = x.sha
+      from ${x} join checked_commits c on c.repository_id = x.repository_id and c.sha = x.sha
       where c.is_default_head or exists (select from pull_requests p where p.repository_id = c.repository_id
-        and p.head_sha = c.sha and p.state = 'open' and p.deleted_at is null)`);
-  const found = new Map(rows.map(({ at, ...head }) => [at - 1, head]));
-  return heads.map((_, at) => found.get(at) ?? null);
+        and p.head_sha = c.sha and p.state = 'open' and p.deleted_at is null)`,
+  );
 }
 
 /** The commit that a branch of the repository's own ends in, as far as the mirror follows it. */
@@ -127,55 +124,21 @@ export async function findSuitesOf(
   db: Database,
   commits: readonly { repositoryId: number; sha: string }[],
 ): Promise<StoredDocument[][]> {
-  const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at, t.document::text as document
-      from unnest(${sql.array(
-        commits.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${sql.array(
-        commits.map(({ sha }) => sha),
-        "text",
-      )}) with ordinality as x(r, sha, at)
-      join check_suites t on t.repository_id = x.r and t.head_sha = x.sha and t.deleted_at is null order by x.at, t.id`);
-  const found = Map.groupBy(rows, ({ at }) => at - 1);
-  return commits.map(({ repositoryId }, at) =>
-    (found.get(at) ?? []).map(({ document }) => ({ repositoryId, document })),
+  return await findRowsOfEach<StoredDocument>(
+    db,
+    commits,
+    ["repositoryId", "sha"],
+    (x) => sql`
+    select x.at, x.repository_id as "repositoryId", t.document::text as document
+      from ${x} join check_suites t on t.repository_id = x.repository_id and t.head_sha = x.sha and t.deleted_at is null
+      order by x.at, t.id`,
   );
 }
 
-/** Check suites by their ids. */
-export async function findSuites(
-  db: Database,
-  suites: readonly { repositoryId: number; id: number }[],
-): Promise<(StoredDocument | null)[]> {
-  const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at, t.document::text as document
-      from unnest(${sql.array(
-        suites.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${sql.array(
-        suites.map(({ id }) => id),
-        "bigint",
-      )}) with ordinality as x(r, id, at)
-      join check_suites t on t.repository_id = x.r and t.id = x.id and t.deleted_at is null`);
-  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
-  return suites.map(({ repositoryId }, at) => {
-    const document = found.get(at);
-    return document === undefined ? null : { repositoryId, document };
-  });
-}
-
 /** The check runs of a suite, in the order in which they were made. */
-export const suiteRunSource: PageSource = {
-  from: sql`check_runs t`,
-  repositoryId: sql`t.repository_id`,
-  document: sql`t.document`,
-  conditions: [sql`t.repository_id = x.r and t.check_suite_id = x.n and t.deleted_at is null`],
-  key: sql`t.id`,
-  keyType: sql`bigint`,
-  rowId: sql`t.id`,
-  direction: "asc",
-};
+export const suiteRunSource = resourceSource("check_run", {
+  ...{ among: [sql`t.check_suite_id = x.n`], ...BY_ID, direction: "asc" },
+});
 
 /** All statuses of a commit, the newest first. */
 export async function findStatuses(db: Database, repositoryId: number, sha: string): Promise<StoredCheck[]> {
@@ -211,32 +174,32 @@ export async function findRollups(
   { withDocuments }: { withDocuments: boolean },
 ): Promise<Rollup[]> {
   const document = withDocuments ? sql`document::text` : sql`''`;
-  const x = sql`unnest(${sql.array(
-    heads.map(({ repositoryId }) => repositoryId),
-    "bigint",
-  )}, ${sql.array(
-    heads.map(({ sha }) => sha),
-    "text",
-  )}) with ordinality as x(r, sha, at)`;
   const [runs, statuses] = await Promise.all([
-    db.prepared<RunState & { at: number }>(sql`
+    findRowsOfEach<RunState>(
+      db,
+      heads,
+      ["repositoryId", "sha"],
+      (x) => sql`
       select at, id, ${document} as document, status, conclusion from (
           select distinct on (x.at, t.check_suite_id, t.name) x.at, t.id, t.document, t.status, t.conclusion
-            from ${x} join check_runs t on t.repository_id = x.r and t.head_sha = x.sha and t.deleted_at is null
-            order by x.at, t.check_suite_id, t.name, t.id desc) t order by at, id`),
-    db.prepared<StatusState & { at: number }>(sql`
+            from ${x} join check_runs t on t.repository_id = x.repository_id and t.head_sha = x.sha and t.deleted_at is null
+            order by x.at, t.check_suite_id, t.name, t.id desc) t order by at, id`,
+    ),
+    findRowsOfEach<StatusState>(
+      db,
+      heads,
+      ["repositoryId", "sha"],
+      (x) => sql`
       select at, id, ${document} as document, state from (
-          ${latestStatuses(x)}) t order by at, id`),
+          ${latestStatuses(x)}) t order by at, id`,
+    ),
   ]);
-  return heads.map((_, at) => ({
-    runs: runs.filter((row) => row.at === at + 1),
-    statuses: statuses.filter((row) => row.at === at + 1),
-  }));
+  return heads.map((_, at) => ({ runs: runs[at] ?? [], statuses: statuses[at] ?? [] }));
 }
 
 /** The newest status of each commit `x` and context. The case of a context does not matter. */
 function latestStatuses(x: SQL): SQL {
   return sql`select distinct on (x.at, folded(t.context)) x.at, t.id, t.document, t.state
-    from ${x} join commit_statuses t on t.repository_id = x.r and t.sha = x.sha and t.deleted_at is null
+    from ${x} join commit_statuses t on t.repository_id = x.repository_id and t.sha = x.sha and t.deleted_at is null
     order by x.at, folded(t.context), t.created_at desc, t.id desc`;
 }

@@ -1,7 +1,8 @@
 import type { Database } from "../../../db/database.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { HAS_LISTS, LIST_VERSION, longestOf } from "../store/lists.ts";
+import { findDocuments, findEach } from "./each.ts";
 import type { PageSource } from "./pages.ts";
 import { IS_PLACE_UNSURE } from "./refs.ts";
 
@@ -81,14 +82,12 @@ export async function findHistoryCommits(
   db: Database,
   commits: readonly CommitPlace[],
 ): Promise<(StoredDocument | null)[]> {
-  const rows = await db.prepared<{ at: number; document: string }>(sql`
-    select x.at, c.document::text as document from ${placesTable(commits)}
-      join commits c on c.repository_id = x.r and c.sha = x.sha`);
-  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
-  return commits.map(({ repositoryId }, at) => {
-    const document = found.get(at);
-    return document === undefined ? null : { repositoryId, document };
-  });
+  return await findDocuments(
+    db,
+    commits,
+    ["repositoryId", "sha"],
+    (x) => sql`select x.at, c.document::text as document from ${x} join commits c using (repository_id, sha)`,
+  );
 }
 
 /** A commit with its statistics and files; null: they are not here. */
@@ -100,13 +99,6 @@ export async function findDetailedCommit(
     select c.document::text as document, c.detail::text as detail, c.committed_at as "committedAt" from commits c
       where c.repository_id = ${repositoryId} and c.sha = ${sha} and c.detail::text <> '{}'`);
   return row ? { repositoryId, ...row } : null;
-}
-
-/** Commits as a table `x` of `r`, `sha` and their place. */
-function placesTable(commits: readonly CommitPlace[]): SQL {
-  const ids = commits.map(({ repositoryId }) => repositoryId);
-  const shas = commits.map(({ sha }) => sha);
-  return sql`unnest(${sql.array(ids, "bigint")}, ${sql.array(shas, "text")}) with ordinality as x(r, sha, at)`;
 }
 
 /** The same for connections: a history by its repository and the place that it begins at. */
@@ -136,45 +128,49 @@ export async function findPullsOfCommits(
   db: Database,
   commits: readonly CommitPlace[],
 ): Promise<(number | null | undefined)[]> {
-  const rows = await db.prepared<{ at: number; numbers: number[] }>(sql`
-    with x as (select * from ${placesTable(commits)}),
+  const found = await findEach<{ numbers: number[] }>(
+    db,
+    commits,
+    ["repositoryId", "sha"],
+    (table) => sql`
+    with x as (select * from ${table}),
       -- The history of the branch as it is now says what belongs to it.
       k as materialized (
         select x.*, c.sha is not null as is_default, c.authored_at, c.message,
             coalesce(c.committed_at, t.committed_at) - ${CLOCKS_APART}::interval as committed_at
-          from x join repositories r on r.id = x.r
-          join commit_lists l on l.repository_id = x.r
-          join refs f on f.repository_id = x.r and f.kind = 'heads' and f.name = r.default_branch
+          from x join repositories r on r.id = x.repository_id
+          join commit_lists l on l.repository_id = x.repository_id
+          join refs f on f.repository_id = x.repository_id and f.kind = 'heads' and f.name = r.default_branch
             and f.sha = l.head_sha and f.deleted_at is null and not ${IS_PLACE_UNSURE}
-          left join commits c on c.repository_id = x.r and c.sha = x.sha
+          left join commits c on c.repository_id = x.repository_id and c.sha = x.sha
           left join lateral (select t.committed_at from pull_request_commits t
-            where t.repository_id = x.r and t.sha = x.sha limit 1) t on true
-          where c.sha is not null or t.committed_at > (select min(o.committed_at) from commits o where o.repository_id = x.r)),
+            where t.repository_id = x.repository_id and t.sha = x.sha limit 1) t on true
+          where c.sha is not null or t.committed_at > (select min(o.committed_at) from commits o where o.repository_id = x.repository_id)),
       p as materialized (
         select p.repository_id, p.number, p.merged_at, p.updated_at, p.merge_commit_sha,
             coalesce(p.commits, 0) <= ${longestOf("commits")} and exists (select from mirrored_lists l where l.repository_id = p.repository_id and l.list = 'commits'
               and l.number = p.number and l.read_at is not null and ${HAS_LISTS} and l.version = ${LIST_VERSION}) as is_held
           from pull_requests p
-          where p.repository_id in (select r from k) and p.updated_at >= (select min(committed_at) from k)
+          where p.repository_id in (select repository_id from k) and p.updated_at >= (select min(committed_at) from k)
             and p.id is not null and p.deleted_at is null and (p.merged_at is not null or p.state = 'open')),
       n as (
         select m.at, array_agg(m.number) as numbers from (
-          select k.at, p.number from k join p on p.repository_id = k.r and p.merge_commit_sha = k.sha and p.merged_at is not null
+          select k.at, p.number from k join p on p.repository_id = k.repository_id and p.merge_commit_sha = k.sha and p.merged_at is not null
           union
-          select k.at, p.number from k join pull_request_commits t on t.repository_id = k.r and t.sha = k.sha
-            join p on p.repository_id = k.r and p.number = t.number and p.is_held
+          select k.at, p.number from k join pull_request_commits t on t.repository_id = k.repository_id and t.sha = k.sha
+            join p on p.repository_id = k.repository_id and p.number = t.number and p.is_held
               and (p.merged_at is not null or not k.is_default)) m
           group by m.at)
     select k.at, coalesce(n.numbers, '{}') as numbers from k left join n on n.at = k.at
       where case when k.is_default then n.at is not null
-          or not exists (select from p where p.repository_id = k.r and p.merged_at >= k.committed_at and not p.is_held)
-            and not exists (select from pull_request_commits t where t.repository_id = k.r
+          or not exists (select from p where p.repository_id = k.repository_id and p.merged_at >= k.committed_at and not p.is_held)
+            and not exists (select from pull_request_commits t where t.repository_id = k.repository_id
               and t.authored_at = k.authored_at and t.message = k.message)
-        else not exists (select from p where p.repository_id = k.r and p.updated_at >= k.committed_at and not p.is_held) end`);
-  const found = new Map(rows.map(({ at, numbers }) => [at - 1, numbers]));
-  return commits.map((_, at) => {
-    const numbers = found.get(at);
-    return numbers === undefined || numbers.length > 1 ? undefined : (numbers[0] ?? null);
+        else not exists (select from p where p.repository_id = k.repository_id and p.updated_at >= k.committed_at and not p.is_held) end`,
+  );
+  return found.map((row) => {
+    if (row === null || row.numbers.length > 1) return undefined;
+    return row.numbers[0] ?? null;
   });
 }
 

@@ -3,8 +3,10 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
 import type { IssuePlace } from "../store/transfers.ts";
+import { findEach } from "./each.ts";
 import { type CountedBounds, findNumberedPage } from "./numbered-pages.ts";
-import { type PageSource, TIMESTAMP } from "./pages.ts";
+import type { PageSource } from "./pages.ts";
+import { BY_CREATION, resourceSource } from "./resources.ts";
 
 /** How a list of events is held. */
 export interface HeldEvents {
@@ -27,17 +29,18 @@ function toldAt(row: "i" | "p"): SQL {
  * its pull request's, except for references by commits: nothing tells of these before the list is read again.
  */
 export async function findHeldEvents(db: Queries, places: readonly IssuePlace[]): Promise<(HeldEvents | null)[]> {
-  const repositoryIds = places.map(({ repositoryId }) => repositoryId);
-  const numbers = places.map(({ number }) => number);
-  const rows = await db.prepared<HeldEvents & { at: number }>(sql`
+  return await findEach<HeldEvents>(
+    db,
+    places,
+    ["repositoryId", "number"],
+    (x) => sql`
     select x.at, l.read_at as "readAt",
         l.read_at > greatest(i.created_at, i.changed_at, p.changed_at, ${toldAt("i")}, ${toldAt("p")}) + ${LAG} as "isCurrent"
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) with ordinality as x(r, n, at)
-      join issue_event_lists l on l.repository_id = x.r and l.read_at is not null
-      join issues i on i.repository_id = x.r and i.number = x.n and (l.begins_at is null or i.created_at > l.begins_at)
-      left join pull_requests p on p.repository_id = x.r and p.number = x.n`);
-  const found = new Map(rows.map(({ at, ...held }) => [at - 1, held]));
-  return places.map((_, at) => found.get(at) ?? null);
+      from ${x} join issue_event_lists l on l.repository_id = x.repository_id and l.read_at is not null
+      join issues i on i.repository_id = x.repository_id and i.number = x.number
+        and (l.begins_at is null or i.created_at > l.begins_at)
+      left join pull_requests p on p.repository_id = x.repository_id and p.number = x.number`,
+  );
 }
 
 /** The same of all that happened in a repository, as far as upstream lists it. */
@@ -93,18 +96,9 @@ export async function findIssueEvent(
 
 /** The events of these kinds, as REST names them, of an issue or pull request. @param since not older than this; null: all */
 export function eventSource(events: readonly string[], since: string | null): PageSource {
-  return {
-    from: sql`issue_events t`,
-    repositoryId: sql`t.repository_id`,
-    document: sql`t.document`,
-    conditions: [
-      sql`t.repository_id = x.r and t.issue_number = x.n and t.deleted_at is null
-        and t.event = any(${[...events]}::text[])`,
-      ...(since === null ? [] : [sql`t.created_at >= ${since}::timestamptz`]),
-    ],
-    key: sql`t.created_at`,
-    keyType: TIMESTAMP,
-    rowId: sql`t.id`,
-    direction: "asc",
-  };
+  const among = [
+    sql`t.issue_number = x.n and t.event = any(${[...events]}::text[])`,
+    ...(since === null ? [] : [sql`t.created_at >= ${since}::timestamptz`]),
+  ];
+  return resourceSource("issue_event", { among, ...BY_CREATION, direction: "asc" });
 }

@@ -4,6 +4,7 @@ import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { Gather } from "../../work/gather.ts";
 import { MARK_COLUMNS, type Mark, type MarkKey } from "../store/marks.ts";
+import { findEach } from "./each.ts";
 
 /** A mirrored repository, as every job about it needs it. */
 export interface MirroredRepository {
@@ -72,16 +73,14 @@ async function findRepositories(
 }
 
 async function findMarks(db: Database, keys: readonly MarkKey[]): Promise<(Mark | null)[]> {
-  const kinds = keys.map(({ kind }) => kind);
-  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
-  const numbers = keys.map(({ key }) => key);
-  const rows = await db.prepared<Mark & { at: number }>(sql`
-    select x.at, ${MARK_COLUMNS}
-      from unnest(${sql.array(kinds, "text")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "bigint")})
-        with ordinality as x(kind, r, k, at)
-      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
-  const found = new Map(rows.map(({ at, ...mark }) => [at - 1, mark]));
-  return keys.map((_, at) => found.get(at) ?? null);
+  return await findEach<Mark>(
+    db,
+    keys,
+    ["kind", "repositoryId", "key"],
+    (x) => sql`
+    select x.at, ${MARK_COLUMNS} from ${x}
+      join refresh_marks m on m.kind = x.kind and m.repository_id = x.repository_id and m.key = x.key`,
+  );
 }
 
 async function findLackingComments(db: Database, asked: readonly (readonly CommentCount[])[]): Promise<number[][]> {

@@ -1,6 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { HAS_LISTS, LIST_VERSION, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf } from "../store/lists.ts";
+import { findDocuments, findEach } from "./each.ts";
 import type { PageSource } from "./pages.ts";
 import { type AccessScope, visible } from "./repositories.ts";
 
@@ -10,21 +11,19 @@ export async function countHeldLists(
   list: ListName,
   keys: readonly Pick<ListKey, "repositoryId" | "number">[],
 ): Promise<(number | null)[]> {
-  const rows = await db.prepared<{ at: number; total: number }>(sql`
+  const found = await findEach<{ total: number }>(
+    db,
+    keys,
+    ["repositoryId", "number"],
+    (x) => sql`
     select x.at, (select count(*) from ${tableOf(list)} t
           where t.repository_id = l.repository_id and t.number = l.number) as total
-      from unnest(${sql.array(
-        keys.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${sql.array(
-        keys.map(({ number }) => number),
-        "integer",
-      )}) with ordinality as x(r, n, at)
-      join mirrored_lists l on l.repository_id = x.r and l.list = ${list} and l.number = x.n and l.read_at is not null
-      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS} and l.version = ${LIST_VERSION}
-        and ${list === "threads" ? THREADS_HAVE_ALL : sql`true`}`);
-  const found = new Map(rows.map(({ at, total }) => [at - 1, total]));
-  return keys.map((_, at) => found.get(at) ?? null);
+      from ${x}
+      join mirrored_lists l on l.repository_id = x.repository_id and l.list = ${list} and l.number = x.number and l.read_at is not null
+      join pull_requests p on p.repository_id = x.repository_id and p.number = x.number and ${HAS_LISTS} and l.version = ${LIST_VERSION}
+        and ${list === "threads" ? THREADS_HAVE_ALL : sql`true`}`,
+  );
+  return found.map((row) => row?.total ?? null);
 }
 
 /** A part of a list, in upstream's order. */
@@ -98,20 +97,12 @@ export async function findCommits(
   db: Database,
   commits: readonly { repositoryId: number; sha: string }[],
 ): Promise<({ repositoryId: number; document: string } | null)[]> {
-  const rows = await db.prepared<{ at: number; document: string }>(sql`
+  return await findDocuments(
+    db,
+    commits,
+    ["repositoryId", "sha"],
+    (x) => sql`
     select distinct on (x.at) x.at, t.document::text as document
-      from unnest(${sql.array(
-        commits.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${sql.array(
-        commits.map(({ sha }) => sha),
-        "text",
-      )}) with ordinality as x(r, sha, at)
-      join pull_request_commits t on t.repository_id = x.r and t.sha = x.sha
-      order by x.at, t.number desc`);
-  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
-  return commits.map(({ repositoryId }, at) => {
-    const document = found.get(at);
-    return document === undefined ? null : { repositoryId, document };
-  });
+      from ${x} join pull_request_commits t using (repository_id, sha) order by x.at, t.number desc`,
+  );
 }

@@ -3,7 +3,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 
 /** Part of a list by page number. */
-export interface PageBounds {
+interface PageBounds {
   offset: number;
   limit: number;
 }

@@ -2,6 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import type { RefKind, RefName } from "../store/refs.ts";
+import { findEach, findWhether } from "./each.ts";
 import type { PageSource } from "./pages.ts";
 
 /** Whether upstream's list of refs may differ from the row `f` of `refs`. */
@@ -32,16 +33,15 @@ export async function findHeldRefLists(
   db: Queries,
   lists: readonly { repositoryId: number; kind: RefKind }[],
 ): Promise<boolean[]> {
-  const repositoryIds = lists.map(({ repositoryId }) => repositoryId);
-  const kinds = lists.map(({ kind }) => kind);
   const areSure = sql`not exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind
     and ${IS_PLACE_UNSURE})`;
-  const rows = await db.prepared<{ at: number }>(sql`
-    select x.at
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(kinds, "text")}) with ordinality as x(r, kind, at)
-      where ${isListHeld(sql`x.r`, sql`x.kind`, areSure)}`);
-  const held = new Set(rows.map(({ at }) => at - 1));
-  return lists.map((_, at) => held.has(at));
+  return await findWhether(
+    db,
+    lists,
+    ["repositoryId", "kind"],
+    (x) => sql`
+    select x.at from ${x} where ${isListHeld(sql`x.repository_id`, sql`x.kind`, areSure)}`,
+  );
 }
 
 /** Whether upstream's ref may point elsewhere than the row `f` of `refs`. */
@@ -70,28 +70,20 @@ export async function findRefs(
   db: Database,
   keys: readonly (RefName & { repositoryId: number })[],
 ): Promise<(FoundRef | null | undefined)[]> {
-  const column = (of: "kind" | "name") =>
-    sql.array(
-      keys.map((key) => key[of]),
-      "text",
-    );
-  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
-  const rows = await db.prepared<{
-    at: number;
-    document: string | null;
-    commitSha: string | null;
-    isGone: boolean;
-  }>(sql`
+  type Row = { document: string | null; commitSha: string | null; isGone: boolean };
+  const found = await findEach<Row>(
+    db,
+    keys,
+    ["repositoryId", "kind", "name"],
+    (x) => sql`
     select x.at, case when f.deleted_at is null then f.document::text end as document,
         f.commit_sha as "commitSha", f.name is null or f.deleted_at is not null as "isGone"
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${column("kind")}, ${column("name")})
-        with ordinality as x(r, kind, name, at)
-      left join refs f on f.repository_id = x.r and f.kind = x.kind and f.name = x.name
+      from ${x} left join refs f on f.repository_id = x.repository_id and f.kind = x.kind and f.name = x.name
       where case when f.name is null or f.deleted_at is not null
-          then f.doubt is null and ${isListHeld(sql`x.r`, sql`x.kind`, sql`true`)} else not ${IS_PLACE_UNSURE} end`);
-  const found = new Map(rows.map((row) => [row.at - 1, row]));
+          then f.doubt is null and ${isListHeld(sql`x.repository_id`, sql`x.kind`, sql`true`)} else not ${IS_PLACE_UNSURE} end`,
+  );
   return keys.map(({ repositoryId }, at) => {
-    const row = found.get(at);
+    const row = found[at];
     if (!row || row.isGone || row.document === null) return row?.isGone ? null : undefined;
     return { repositoryId, document: row.document, commitSha: row.commitSha };
   });

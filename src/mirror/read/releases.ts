@@ -2,8 +2,10 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
-import { type CountedBounds, findNumberedPage } from "./numbered-pages.ts";
+import { findDocuments } from "./each.ts";
+import type { CountedBounds } from "./numbered-pages.ts";
 import type { PageSource } from "./pages.ts";
+import { BY_CREATION, findResourcePage, resourceSource } from "./resources.ts";
 
 /** The releases of a repository whose list is complete here. */
 export interface HeldReleases {
@@ -52,9 +54,8 @@ export async function findReleases(
   repositoryId: number,
   { withDrafts, ...page }: CountedBounds & { withDrafts: boolean },
 ): Promise<{ rows: StoredDocument[]; total: number }> {
-  const matching = sql`from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
-    and (${withDrafts}::boolean or not t.draft)`;
-  return await findNumberedPage(db, repositoryId, { matching, order: sql`t.created_at desc, t.id desc`, ...page });
+  const among = [sql`(${withDrafts}::boolean or not t.draft)`];
+  return await findResourcePage(db, "release", repositoryId, { among, order: "newest", ...page });
 }
 
 export type FoundRelease = StoredDocument & { isDraft: boolean };
@@ -62,23 +63,18 @@ export type ReleaseKey = { repositoryId: number } & ({ id: number } | { tag: str
 
 /** These releases; null: there is no such one. A tag finds only a published release. */
 export async function findReleasesBy(db: Queries, keys: readonly ReleaseKey[]): Promise<(FoundRelease | null)[]> {
-  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
-  const ids = keys.map((key) => ("id" in key ? key.id : null));
-  const tags = keys.map((key) => ("tag" in key ? key.tag : null));
-  const rows = await db.prepared<{ at: number; document: string; isDraft: boolean }>(sql`
+  return await findDocuments<{ isDraft: boolean }>(
+    db,
+    keys,
+    ["repositoryId", "id", "tag"],
+    (x) => sql`
     select x.at, t.document::text as document, t.draft as "isDraft"
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")}, ${sql.array(tags, "text")})
-        with ordinality as x(r, id, tag, at)
-      cross join lateral (
-        (select y.* from releases y where y.repository_id = x.r and y.id = x.id and y.deleted_at is null)
+      from ${x} cross join lateral (
+        (select y.* from releases y where y.repository_id = x.repository_id and y.id = x.id and y.deleted_at is null)
         union all
-        (select y.* from releases y where y.repository_id = x.r and y.tag_name = x.tag and not y.draft
-          and y.deleted_at is null order by y.id desc limit 1)) t`);
-  const found = new Map(rows.map(({ at, ...row }) => [at - 1, row]));
-  return keys.map(({ repositoryId }, at) => {
-    const row = found.get(at);
-    return row ? { repositoryId, ...row } : null;
-  });
+        (select y.* from releases y where y.repository_id = x.repository_id and y.tag_name = x.tag and not y.draft
+          and y.deleted_at is null order by y.id desc limit 1)) t`,
+  );
 }
 
 /** One of them. */
@@ -103,16 +99,8 @@ export function releaseSource({
   withDrafts: boolean;
   direction: "asc" | "desc";
 }): PageSource {
-  return {
-    // The table's text tells whether drafts are included. The length of a list is kept by that text, for all callers
-    // with the same rights.
-    from: withDrafts ? sql`releases t` : sql`(select * from releases where not draft) t`,
-    repositoryId: sql`t.repository_id`,
-    document: sql`t.document`,
-    conditions: [sql`t.repository_id = x.r and t.deleted_at is null`],
-    key: sql`t.created_at`,
-    keyType: sql`timestamptz`,
-    rowId: sql`t.id`,
-    direction,
-  };
+  const source = resourceSource("release", { ...BY_CREATION, direction });
+  // The table's text tells whether drafts are included. The length of a list is kept by that text, for all callers
+  // with the same rights.
+  return withDrafts ? source : { ...source, from: sql`(select * from releases where not draft) t` };
 }

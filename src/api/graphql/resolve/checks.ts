@@ -7,12 +7,12 @@ import {
   FAILED_STATES,
   findCheckedHeads,
   findRollups,
-  findSuites,
   findSuitesOf,
   PASSED_STATES,
   type Rollup,
   suiteRunSource,
 } from "../../../mirror/read/checks.ts";
+import { findResources } from "../../../mirror/read/resources.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
@@ -227,7 +227,7 @@ async function wholeSuite(node: Node, call: GraphqlCall, info: FieldInfo): Promi
   if (id === null || !(await readsCodeOf(call, repositoryId, "checks"))) return fieldNotHeld(call, info, "CheckSuite");
   const found = await call
     .loader<{ repositoryId: number; id: number }, Node | null>("suites by id", async (suites, db) =>
-      call.unfoldEach("CheckSuite", await findSuites(db, suites)),
+      call.unfoldEach("CheckSuite", await findResources(db, "check_suite", suites)),
     )
     .load({ repositoryId, id });
   return found ?? fieldNotHeld(call, info, "CheckSuite");

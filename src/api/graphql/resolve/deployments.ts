@@ -1,14 +1,14 @@
 /** The field of repositories that shows deployments, and the fields of these and of their statuses. */
 import { type Fields, isObject, type Json, numberOf } from "../../../json.ts";
+import { deploymentSource, statusSource } from "../../../mirror/read/deployments.ts";
+import { direction, type Order } from "../../../mirror/read/pages.ts";
 import {
-  deploymentSource,
-  findDeploymentsById,
-  findLatestStatuses,
-  findWithDeployments,
-  findWithStatuses,
-  statusSource,
-} from "../../../mirror/read/deployments.ts";
-import type { Order } from "../../../mirror/read/pages.ts";
+  findNewestBelow,
+  findResources,
+  findWithList,
+  findWithListBelow,
+  type ResourcePlace,
+} from "../../../mirror/read/resources.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
@@ -31,7 +31,7 @@ async function requireList(call: GraphqlCall, repositoryId: number): Promise<voi
   const isHeld =
     (await readsCodeOf(call, repositoryId, "deployments")) &&
     (await call
-      .loader<number, boolean>("with deployments", (ids, db) => findWithDeployments(db, ids))
+      .loader<number, boolean>("with deployments", (ids, db) => findWithList(db, "deployment", ids))
       .load(repositoryId));
   if (!isHeld) lacking(call, "deployments");
 }
@@ -41,34 +41,27 @@ type DeploymentArguments = PageArguments & { environments?: readonly string[] | 
 export const repositoryDeployments: TypeResolvers = {
   deployments: async ({ repositoryId }, args: DeploymentArguments, call, info) => {
     await requireList(call, repositoryId);
-    const source = deploymentSource(args.environments ?? null, args.orderBy?.direction === "DESC" ? "desc" : "asc");
+    const source = deploymentSource(args.environments ?? null, direction(args.orderBy));
     return storedConnection(call, info, args, { kind: "Deployment", source, parent: { r: repositoryId, n: 0 } });
   },
 };
 
-const idOf = ({ repositoryId, rest: { id } }: Node) => ({ repositoryId, id: numberOf(id) ?? 0 });
+const placeOf = ({ repositoryId, rest: { id } }: Node): ResourcePlace => ({ repositoryId, id: numberOf(id) ?? 0 });
 
 /** @throws GraphQLError as `lacking`, if the mirror does not hold the statuses of this deployment */
 async function requireStatuses(call: GraphqlCall, deployment: Node): Promise<void> {
-  const loader = call.loader<string, boolean>("with statuses", (names, db) =>
-    findWithStatuses(db, names.map(namedDeployment)),
+  const loader = call.loader<ResourcePlace, boolean>("with statuses", (places, db) =>
+    findWithListBelow(db, "deployment_status", places),
   );
-  if (!(await loader.load(nameOf(deployment)))) lacking(call, "deployments");
-}
-
-/** Loaders know equal keys by their text. */
-const nameOf = (deployment: Node) => `${deployment.repositoryId}/${idOf(deployment).id}`;
-function namedDeployment(name: string): { repositoryId: number; id: number } {
-  const [repositoryId, id] = name.split("/").map(Number);
-  return { repositoryId: repositoryId ?? 0, id: id ?? 0 };
+  if (!(await loader.load(placeOf(deployment)))) lacking(call, "deployments");
 }
 
 async function latestOf(call: GraphqlCall, deployment: Node): Promise<Node | null> {
   await requireStatuses(call, deployment);
-  const loader = call.loader<string, Node | null>("latest statuses", async (names, db) =>
-    call.unfoldEach("DeploymentStatus", await findLatestStatuses(db, names.map(namedDeployment))),
+  const loader = call.loader<ResourcePlace, Node | null>("latest statuses", async (places, db) =>
+    call.unfoldEach("DeploymentStatus", await findNewestBelow(db, "deployment_status", places)),
   );
-  return await loader.load(nameOf(deployment));
+  return await loader.load(placeOf(deployment));
 }
 
 /** How long a pending deployment is not called abandoned (GitHub's GraphQL schema, `DeploymentState`). */
@@ -121,7 +114,7 @@ export const deploymentResolvers: Readonly<Record<string, TypeResolvers>> = {
     state: (node, _args, call) => stateOf(call, node),
     statuses: async (node, args: PageArguments, call, info) => {
       await requireStatuses(call, node);
-      const { repositoryId, id } = idOf(node);
+      const { repositoryId, id } = placeOf(node);
       return storedConnection(call, info, args, {
         kind: "DeploymentStatus",
         source: statusSource,
@@ -137,8 +130,8 @@ export const deploymentResolvers: Readonly<Record<string, TypeResolvers>> = {
     creator,
     deployment: async ({ repositoryId, rest: { deployment_url } }, _args, call) => {
       const id = Number(String(deployment_url).split("/").at(-1));
-      const loader = call.loader<ReturnType<typeof idOf>, Node | null>("deployments by id", async (deployments, db) =>
-        call.unfoldEach("Deployment", await findDeploymentsById(db, deployments)),
+      const loader = call.loader<ResourcePlace, Node | null>("deployments by id", async (places, db) =>
+        call.unfoldEach("Deployment", await findResources(db, "deployment", places)),
       );
       return (await loader.load({ repositoryId, id })) ?? lacking(call, "deployments");
     },
