@@ -12,21 +12,17 @@ import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { scheduleAudits } from "../src/sync/audit/schedule.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../src/sync/catch-up/sweep.ts";
-import { markChecksDue } from "../src/sync/checks/due.ts";
 import { moveSubscriptions } from "../src/sync/following/hook-subscriptions.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
 import { putTimesRight } from "../src/sync/following/times.ts";
 import { makeEvents, pruneFound } from "../src/sync/found/make.ts";
-import { markHistoriesDue } from "../src/sync/history/due.ts";
 import { checkDeliveries } from "../src/sync/hook-deliveries/missed.ts";
-import { markListsDue } from "../src/sync/lists/due.ts";
 import { dispatchMarks } from "../src/sync/marks/marks.ts";
-import { markPeopleDue } from "../src/sync/people/due.ts";
 import { settleFailedJobs } from "../src/sync/problems/failed-jobs.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
-import { markRefsDue } from "../src/sync/refs/due.ts";
-import { markResourceListsDue } from "../src/sync/resource-lists/due.ts";
+import { WHOLES } from "../src/sync/refresh/wholes.ts";
 import { inShards } from "../src/sync/turns/shards.ts";
+import { markDue } from "../src/sync/wholes/whole.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { noteQuota } from "../src/upstream/quota/history.ts";
 import { pruneAuditLog } from "../src/work/audit-log.ts";
@@ -78,12 +74,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
     case "select":
       return await allOf(ctx.log, task, [
         resolveSelections(ctx, signal),
-        markChecksDue(ctx),
-        markListsDue(ctx),
-        markResourceListsDue(ctx),
-        markRefsDue(ctx),
-        markHistoriesDue(ctx),
-        markPeopleDue(ctx),
+        ...WHOLES.map((whole) => markDue(ctx, whole)),
       ]);
     case "subscribe":
       return void (await moveSubscriptions(ctx, signal));

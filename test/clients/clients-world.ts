@@ -13,14 +13,9 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { broughtCommit } from "../../src/simulator/world/commits.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { markHistoriesDue } from "../../src/sync/history/due.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
-import { markPeopleDue } from "../../src/sync/people/due.ts";
-import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { upsertSchedules } from "../../src/sync/schedules.ts";
 import { askAt } from "../support/asking.ts";
+import { markWholesDue } from "../support/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { type Front, openFront } from "./asked.ts";
 
@@ -145,15 +140,7 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run; these go on afterwards. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [
-    markChecksDue,
-    markListsDue,
-    markResourceListsDue,
-    markRefsDue,
-    markHistoriesDue,
-    markPeopleDue,
-  ])
-    await markDue(ctx);
+  await markWholesDue(ctx);
   await settleMarks();
   await upsertSchedules(ctx);
 }

@@ -2,15 +2,10 @@ import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { PullIssue } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { markHistoriesDue } from "../../src/sync/history/due.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
-import { markPeopleDue } from "../../src/sync/people/due.ts";
-import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
+import { markWholesDue } from "../support/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import type { At, ClientDocument } from "./document.ts";
 import { SERVICE_SCHEMA } from "./service-schema.ts";
@@ -86,14 +81,6 @@ export async function openWholeMirror(): Promise<WholeMirror> {
 
 /** Checks, lists, releases and refs, as they are copied while schedules run. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
-  for (const markDue of [
-    markChecksDue,
-    markListsDue,
-    markResourceListsDue,
-    markRefsDue,
-    markHistoriesDue,
-    markPeopleDue,
-  ])
-    await markDue(ctx);
+  await markWholesDue(ctx);
   await settleMarks();
 }

@@ -16,12 +16,11 @@ import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { mismatch } from "../../src/sync/events/read.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
+import { markChecksDue, markResourceListsDue } from "../support/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tell } from "./tell.ts";
 

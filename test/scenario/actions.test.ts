@@ -22,10 +22,10 @@ import type { Repository } from "../../src/simulator/world/records.ts";
 import type { WorkflowRun } from "../../src/simulator/world/records-actions.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { hasGh, openGh } from "../conformance/gh-runs.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markResourceListsDue } from "../support/due.ts";
 import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -4,9 +4,9 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { addCode } from "../../src/simulator/generate/generate-code.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";
+import { markResourceListsDue } from "../support/due.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -4,10 +4,10 @@ import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { PullIssue } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markChecksDue } from "../support/due.ts";
 import { openWorld } from "../support/world.ts";
 
 // Checks against an upstream that has checks of its own. Each answer must equal upstream's. `checks.test.ts` tests the

@@ -18,14 +18,10 @@ import type { PullIssue } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { checkDeliveries } from "../../src/sync/hook-deliveries/missed.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
-import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
+import { markWholesDue } from "../support/due.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { openWorld } from "../support/world.ts";
@@ -67,11 +63,7 @@ test(
       (simulator.world.clock as SettableClock).advance(ms);
       world.advance(ms);
       await checkDeliveries(ctx);
-      await markChecksDue(ctx);
-      await markListsDue(ctx);
-      await markResourceListsDue(ctx);
-      await markRefsDue(ctx);
-      await markHistoriesDue(ctx);
+      await markWholesDue(ctx);
       await ctx.queues.refresh.clean(0, 10_000, "delayed");
       await dispatchMarks(ctx);
       // Each turn asks for the next one, so waiting here may take as long as the whole copy.

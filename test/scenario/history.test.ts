@@ -9,14 +9,12 @@ import { broughtCommit, hashOf, history } from "../../src/simulator/world/commit
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
-import { markHistoriesDue } from "../../src/sync/history/due.ts";
 import { fetchAndStoreHistory } from "../../src/sync/history/read.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
 import { QuestionsPacedError } from "../../src/sync/questions/paced.ts";
-import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markHistoriesDue, markListsDue, markRefsDue } from "../support/due.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

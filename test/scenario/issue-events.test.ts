@@ -19,10 +19,10 @@ import type { Issue, PullIssue, Repository } from "../../src/simulator/world/rec
 import { isPull } from "../../src/simulator/world/world.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { forgetValidatorsLike } from "../../src/upstream/conditional/validators.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markResourceListsDue } from "../support/due.ts";
 import { countStatements } from "../support/statements.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -15,9 +15,9 @@ import { transferRepository } from "../../src/simulator/changes/repositories.ts"
 import { renameUser } from "../../src/simulator/changes/users.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import type { Repository, Team, User } from "../../src/simulator/world/records.ts";
-import { markPeopleDue } from "../../src/sync/people/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markPeopleDue } from "../support/due.ts";
 import { forge } from "../support/forging.ts";
 import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

@@ -6,8 +6,8 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import type { CheckConclusion, StatusState } from "../../src/simulator/world/records-code.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { askAt } from "../support/asking.ts";
+import { markChecksDue } from "../support/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Searches by the state of a pull request's checks. The mirror must find what upstream finds.

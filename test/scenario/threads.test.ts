@@ -10,9 +10,9 @@ import type { PullIssue, Repository } from "../../src/simulator/world/records.ts
 import { isPull } from "../../src/simulator/world/world.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markListsDue } from "../support/due.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -9,10 +9,9 @@ import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { checkDeliveries } from "../../src/sync/hook-deliveries/missed.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
+import { markChecksDue, markListsDue } from "../support/due.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Tain registered this hook. Upstream's own list of deliveries proves that the hook has told all there was to tell.

@@ -10,10 +10,10 @@ import { resourceOf, resources } from "../../src/kinds/registry.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { addCode } from "../../src/simulator/generate/generate-code.ts";
 import type { Repository } from "../../src/simulator/world/records.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { markResourceListsDue } from "../support/due.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -7,14 +7,9 @@ import { wakeDue } from "../../src/events/log.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
-import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
-import { markHistoriesDue } from "../../src/sync/history/due.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
-import { markPeopleDue } from "../../src/sync/people/due.ts";
-import { markRefsDue } from "../../src/sync/refs/due.ts";
-import { markResourceListsDue } from "../../src/sync/resource-lists/due.ts";
+import { markWholesDue } from "./due.ts";
 import { openMirror, type TestMirror, type TestMirrorOptions } from "./mirror.ts";
 import { eventually } from "./patience.ts";
 import { mirrorAll, type TestWorld, untilIdle } from "./world.ts";
@@ -98,15 +93,7 @@ export async function passMinute(simulator: TestWorld["simulator"], mirrors: rea
 /** Asks for all work that a scheduler would ask for now. */
 export async function doWhatIsDue(ctx: Context): Promise<void> {
   await wakeDue(ctx);
-  for (const markDue of [
-    markChecksDue,
-    markListsDue,
-    markResourceListsDue,
-    markRefsDue,
-    markHistoriesDue,
-    markPeopleDue,
-  ])
-    await markDue(ctx);
+  await markWholesDue(ctx);
   await dispatchMarks(ctx);
   // Works as a job that is tried again. On a busy machine Redis may be late to say what is left of the quota.
   await eventually(() => sweep(ctx));

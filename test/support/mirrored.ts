@@ -9,17 +9,17 @@ import { joinObserved, type Observed, observe } from "../../src/mirror/store/obs
 import type { Simulator } from "../../src/simulator/control/running.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
-import { refreshChecks } from "../../src/sync/checks/refresh.ts";
+import { checksWhole } from "../../src/sync/checks/refresh.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
-import { refreshHistory } from "../../src/sync/history/refresh.ts";
-import { refreshLists } from "../../src/sync/lists/refresh.ts";
-import { refreshPeople } from "../../src/sync/people/refresh.ts";
+import { historyWhole } from "../../src/sync/history/refresh.ts";
+import { pullListsWhole } from "../../src/sync/lists/refresh.ts";
+import { peopleWhole } from "../../src/sync/people/refresh.ts";
 import { NodeQuestions } from "../../src/sync/questions/node-questions.ts";
-import { refreshRefs } from "../../src/sync/refs/refresh.ts";
+import { refsWhole } from "../../src/sync/refs/refresh.ts";
 import { askedBelow, refreshAsked } from "../../src/sync/resource-lists/below.ts";
-import { LISTED_PARTS } from "../../src/sync/resource-lists/listed.ts";
-import { refreshResourceLists } from "../../src/sync/resource-lists/refresh.ts";
+import { resourceListWholes } from "../../src/sync/resource-lists/refresh.ts";
+import { refreshWhole } from "../../src/sync/wholes/whole.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
 import { EMPTY_TEMPLATE } from "./template.ts";
 
@@ -188,16 +188,13 @@ export async function mirrorParts(ctx: Context): Promise<void> {
   const rows = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from repository_syncs`);
   const nodes = new NodeQuestions(ctx);
   for (const { id } of rows) {
-    await refreshChecks(ctx, nodes, id);
-    for (const part of LISTED_PARTS) await refreshResourceLists(ctx, part, id);
-    await refreshRefs(ctx, id);
-    await refreshHistory(ctx, id);
-    await refreshPeople(ctx, id);
+    for (const whole of [checksWhole, ...resourceListWholes, refsWhole, historyWhole, peopleWhole])
+      await refreshWhole(ctx, nodes, whole, id);
     await mirrorJobs(ctx, id);
     // One turn reads only so many lists. A list that nothing proves waits until no replica can lag.
     for (let before = -1, held = 0; held !== before; ) {
       before = held;
-      await refreshLists(ctx, id);
+      await refreshWhole(ctx, nodes, pullListsWhole, id);
       held = await ctx.db.count(sql`select from mirrored_lists where repository_id = ${id} and read_at is not null`);
     }
   }

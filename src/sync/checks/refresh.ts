@@ -9,30 +9,40 @@ import { checkedCommits } from "../../schema.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { NotYetError } from "../../upstream/protocol/errors.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { beginWholeRefresh, settleOrWait } from "../marks/marks.ts";
-import type { NodeQuestions } from "../questions/node-questions.ts";
 import { isEmptyRepository } from "../reads/repository.ts";
+import type { Whole } from "../wholes/whole.ts";
 import { askAboutHeads } from "./ask-heads.ts";
-import { areChecksDue, confirmHeads } from "./confirm.ts";
-import { areChecksRead, findDueHeads, type UnreadHead } from "./heads.ts";
+import { areChecksDue, confirmationDue, confirmHeads } from "./confirm.ts";
+import { areChecksRead, findDueHeads, HAS_UNREAD_CHECKS, type UnreadHead } from "./heads.ts";
+import { hearChecks } from "./heard.ts";
 import { type CheckList, fetchAndStoreCheckList } from "./lists.ts";
 
 /** From this many heads on, a page of all open pull requests is less work than single questions by id. */
 const MANY = 20;
+
+/** Heads that upstream does not show are asked for again when all heads are confirmed, and not before. */
+const HEADS_UNREAD_MS = 15 * 60_000;
+
+/** The checks of the heads of pull requests and of the default branch. */
+export const checksWhole: Whole = {
+  kind: "checks",
+  parts: ["checks"],
+  due: (ctx) => {
+    const before = new Date(ctx.clock.now().getTime() - HEADS_UNREAD_MS);
+    const isUnread = sql`(s.checks_confirmed_at <= ${before} and ${HAS_UNREAD_CHECKS})`;
+    return { isDue: sql`(${confirmationDue(ctx)} or ${isUnread})`, confirmedAt: sql`s.checks_confirmed_at` };
+  },
+  hear: hearChecks,
+  read: readChecks,
+};
 
 /**
  * Reads what is not known of the checks of a repository's heads. A head that was read before every replica knew of it
  * is read once more. Upstream is asked first which heads differ: of those of pull requests that have something unread,
  * and now and then of all.
  */
-export async function refreshChecks(
-  ctx: Context,
-  nodes: NodeQuestions,
-  repositoryId: number,
-): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWholeRefresh(ctx, "checks", repositoryId);
-  if (!begun) return "unknown";
-  const { mark, repository, now } = begun;
+async function readChecks(...[ctx, { repository, now }, nodes]: Parameters<Whole["read"]>): ReturnType<Whole["read"]> {
+  const { id: repositoryId } = repository;
   const isDue =
     (await areChecksDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
   const defaultHead = await fetchAndStoreDefaultHead(ctx, repository, { again: isDue });
@@ -49,8 +59,7 @@ export async function refreshChecks(
       { sha: defaultHead, runs: true, statuses: true, suites: true, pull: null },
       { anew: false },
     );
-  const isDone = await areChecksRead(ctx.db, repositoryId);
-  return await settleOrWait(ctx, mark, { now, isDone, notBefore: (wait) => nextRound(now, wait) });
+  return { isDone: await areChecksRead(ctx.db, repositoryId), notBefore: (waitMs) => nextRound(now, waitMs) };
 }
 
 /**

@@ -20,7 +20,6 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
-import { hearChecks } from "../checks/heard.ts";
 import { aboutOf, organizationOf, type RefreshAsk, saysPrivate } from "../events/events.ts";
 import { FOLLOWED_EVENTS, partsOfEvent } from "../events/followed.ts";
 import {
@@ -35,16 +34,13 @@ import { noteInstallation } from "../following/installation.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, reportedChangesOf } from "../found/reported-changes.ts";
-import { hearHistories } from "../history/due.ts";
-import { hearLists } from "../lists/heard.ts";
 import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting, observeCounts } from "../marks/counts.ts";
 import { marksForLost } from "../marks/lost.ts";
 import { enqueueMarks } from "../marks/marks.ts";
-import { findHeldOrganizations, hearToldPeople } from "../people/heard.ts";
+import { findHeldOrganizations } from "../people/heard.ts";
 import { tryAgain } from "../problems/problems.ts";
-import { hearRefs } from "../refs/heard.ts";
-import { hearResourceLists } from "../resource-lists/heard.ts";
+import { hearWholes } from "../refresh/wholes.ts";
 import { accountOf, findHolders, refusalOfSigner, repositoryIdOf } from "./signer.ts";
 
 /**
@@ -94,7 +90,7 @@ export async function applyDeliveries(
     const askedAt = ctx.clock.now();
     const heard = { seen: observed.seen, shown, parts, askedAt };
     const [unread, left, anew] = await together([
-      hearParts(tx, heard),
+      hearWholes(tx, heard),
       marksLeft(tx, heard, { merged, asks }),
       heardAnew(tx, told, merged, askedAt),
     ]);
@@ -114,20 +110,6 @@ export async function applyDeliveries(
   await enqueueMarks(ctx, marks);
   await wakeTargets(ctx, targets);
   return outcomes;
-}
-
-/** Stores what the deliveries change of parts. Answers a mark for each repository whose part has to be read. */
-async function hearParts(tx: Transaction, heard: MergedDeliveries): Promise<Mark[]> {
-  const marks = [...heard.parts.values()].every((parts) => parts.length === 0)
-    ? []
-    : [
-        ...(await hearChecks(tx, heard)),
-        ...(await hearLists(tx, heard)),
-        ...(await hearResourceLists(tx, heard)),
-        ...(await hearRefs(tx, heard)),
-        ...(await hearHistories(tx, heard)),
-      ];
-  return [...marks, ...(await hearToldPeople(tx, heard))];
 }
 
 /** Marks for everything else that the deliveries leave open, so that upstream is asked. It stores nothing. */

@@ -1,11 +1,9 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
-import type { Context } from "../../context.ts";
 import { IS_PLACE_UNSURE } from "../../mirror/read/refs.ts";
 import { HAS_HISTORY } from "../../mirror/store/history.ts";
 import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "../events/read.ts";
-import { markRepositoriesDue } from "../marks/due.ts";
 
 /** The commit that the default branch of the repository `r` points to, if that is certain; otherwise null. */
 export const DEFAULT_HEAD: SQL = sql`(select f.sha from refs f where f.repository_id = r.id and f.kind = 'heads'
@@ -15,18 +13,8 @@ export const DEFAULT_HEAD: SQL = sql`(select f.sha from refs f where f.repositor
  * Of the repository `r` and its row `s` of `repository_syncs`: the history of another head than the branch's is here, or not
  * all that belongs to it.
  */
-const IS_DUE = sql`(${HAS_HISTORY} and ${DEFAULT_HEAD} is not null and ${DEFAULT_HEAD} is distinct from
+export const IS_DUE = sql`(${HAS_HISTORY} and ${DEFAULT_HEAD} is not null and ${DEFAULT_HEAD} is distinct from
   (select l.head_sha from commit_lists l where l.repository_id = r.id and l.detailed_sha = l.head_sha))`;
-
-/** Asks for the history of default branches that point elsewhere than it was read for. */
-export async function markHistoriesDue(
-  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
-): Promise<void> {
-  await markRepositoriesDue(ctx, "commits", {
-    isDue: IS_DUE,
-    confirmedAt: sql`(select l.read_at from commit_lists l where l.repository_id = r.id)`,
-  });
-}
 
 /**
  * Marks for the repositories whose default branch deliveries have moved. A push names some commits, and none of them as a

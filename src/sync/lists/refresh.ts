@@ -2,10 +2,11 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { HAS_LISTS, LIST_VERSION, type ListName, listsOf, THREADS_HAVE_ALL } from "../../mirror/store/lists.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { beginWholeRefresh, settleOrWait } from "../marks/marks.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
+import type { Whole } from "../wholes/whole.ts";
 import { areListsDue, confirmLists } from "./confirm.ts";
+import { hearLists } from "./heard.ts";
 import { fetchAndStoreList, type UnreadList } from "./read.ts";
 import { threadReader } from "./threads.ts";
 
@@ -16,14 +17,21 @@ import { threadReader } from "./threads.ts";
 const LISTS_A_TURN = { rest: 60, threads: 250 };
 const READ_TOGETHER = 4;
 
+/** The lists below pull requests. */
+export const pullListsWhole: Whole = {
+  kind: "lists",
+  parts: ["commits", "threads"],
+  due: (ctx) => ({ isDue: areListsDue(ctx), confirmedAt: sql`s.lists_confirmed_at` }),
+  hear: hearLists,
+  read: readLists,
+};
+
 /**
  * Reads the lists of a repository that are missing or out of date, those of open pull requests first. Lists of closed
  * ones belong to the first copy, and get the low priority of a backfill.
  */
-export async function refreshLists(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWholeRefresh(ctx, "lists", repositoryId);
-  if (!begun) return "unknown";
-  const { mark, repository, now } = begun;
+async function readLists(...[ctx, { repository }]: Parameters<Whole["read"]>): ReturnType<Whole["read"]> {
+  const { id: repositoryId } = repository;
   const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(ctx)}`;
   if ((await ctx.db.count(isDue)) > 0) await confirmLists(ctx, repository);
   const lists = listsOf(repository.mirrors);
@@ -52,7 +60,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
   if (waiting) throw waiting;
   const left = await findUnreadLists(ctx, repositoryId, lists, { most: 1, areRipe: false });
   const isUnread = await isAnyUnread(ctx, repositoryId, lists);
-  return await settleOrWait(ctx, mark, { now, isDone: left.length === 0, goesOn: read > 0, isUnread });
+  return { isDone: left.length === 0, goesOn: read > 0, isUnread };
 }
 
 function listSubject(repositoryId: number, { list, number }: Pick<UnreadList, "list" | "number">): Subject {

@@ -1,16 +1,7 @@
 import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { listsOf } from "../../mirror/store/lists.ts";
-import {
-  afterLag,
-  MARK_COLUMNS,
-  type Mark,
-  type RepositoryMarkKind,
-  repositoryMark,
-  withMarks,
-} from "../../mirror/store/marks.ts";
+import { MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { enqueueRefreshes, orLater } from "../../queues/queues.ts";
 import { waitAtAgeMs } from "../../waits/backoff.ts";
@@ -101,55 +92,9 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
 
 /**
  * When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away. A
- * mark counts no attempts. Here and in `settleOrWait` its age stands for them, and the waits grow with that.
+ * mark counts no attempts. Here and in `wholes/whole.ts` its age stands for them, and the waits grow with that.
  */
 export function nextAsk({ askedAt }: Mark, now: Date, leastMs = 0): Date {
   const waitMs = waitAtAgeMs(now.getTime() - askedAt.getTime(), RETRIES.unread);
   return new Date(now.getTime() + Math.max(leastMs, waitMs));
-}
-
-/**
- * Begins the refresh of all of a kind in a repository. `now`: when it began. Null: the repository or that kind is not
- * mirrored, so the mark is settled.
- */
-export async function beginWholeRefresh(
-  ctx: Pick<Context, "db" | "clock" | "jobReads">,
-  kind: RepositoryMarkKind,
-  repositoryId: number,
-): Promise<{ mark: Mark; repository: MirroredRepository; now: Date } | null> {
-  const now = ctx.clock.now();
-  const mark =
-    (await ctx.jobReads.mark({ kind, repositoryId, key: repositoryId })) ?? repositoryMark(kind, repositoryId, now);
-  const repository = await ctx.jobReads.repository(repositoryId);
-  const parts = repository?.mirrors ?? [];
-  if (repository && (kind === "lists" ? listsOf(parts).length > 0 : parts.includes(kind)))
-    return { mark, repository, now };
-  await settleMarks(ctx.db, [mark]);
-  return null;
-}
-
-/**
- * Settles the mark of a repository once everything is read. Otherwise the mark is postponed: to now if there is more to
- * read (`goesOn`), else for a while, which `notBefore` may choose. After some minutes the mark is settled anyway,
- * unless upstream is a mirror that still has to read something (`isUnread`). A newer reason to ask keeps its own time.
- */
-export async function settleOrWait(
-  ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,
-  mark: Mark,
-  {
-    now,
-    isDone,
-    goesOn = false,
-    isUnread = false,
-    notBefore: chosen = (waitMs) => new Date(Math.max(now.getTime() + waitMs, afterLag(now).getTime())),
-  }: { now: Date; isDone: boolean; goesOn?: boolean; isUnread?: boolean; notBefore?: (waitMs: number) => Date },
-): Promise<"merged" | "kept"> {
-  const age = now.getTime() - mark.askedAt.getTime();
-  if ((isDone || (age >= RETRIES.missing.withinMs && !goesOn)) && !isUnread) {
-    await settleMarks(ctx.db, [mark]);
-    return "merged";
-  }
-  const notBefore = goesOn ? now : isUnread ? nextAsk(mark, now) : chosen(waitAtAgeMs(age, RETRIES.missing, 2));
-  await enqueueMarks(ctx, await postponeMarks(ctx.db, [{ ...mark, notBefore }]));
-  return "kept";
 }

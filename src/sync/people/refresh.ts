@@ -11,34 +11,46 @@ import {
   listOfTeam,
   PEOPLE_LISTS,
 } from "../../mirror/store/people.ts";
-import { beginWholeRefresh, settleOrWait } from "../marks/marks.ts";
-import { isPeopleListDue, PEOPLE_PATHS } from "./lists.ts";
+import type { Whole } from "../wholes/whole.ts";
+import { hearToldPeople } from "./heard.ts";
+import { isPeopleListDue, isSpeaker, PEOPLE_PATHS } from "./lists.ts";
 import { fetchAndStorePeople } from "./read.ts";
 
 /** How many lists one job reads. An organisation may have hundreds of teams. */
 const LISTS_AT_ONCE = 50;
 
 /**
- * Reads the lists of people of a repository that are due, and those of the organisation that owns it: its repositories share
- * these, and any of them may have them read.
+ * The lists of people of a repository, and of the organisation that owns it: its repositories share these, and any of them
+ * may have them read.
  */
-export async function refreshPeople(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWholeRefresh(ctx, "people", repositoryId);
-  if (!begun) return "unknown";
-  const { mark, repository, now } = begun;
-  let left = LISTS_AT_ONCE;
-  // The list of teams may tell of new ones, whose people are not here yet.
-  for (let due = await findDue(ctx, repositoryId, now); ; due = await findDue(ctx, repositoryId, now)) {
-    for (const list of due.slice(0, left))
-      await fetchAndStorePeople(ctx, repository, {
-        ...{ key: list, path: PEOPLE_PATHS[list.list](list), isHeld: list.isHeld },
-      });
-    left -= due.length;
-    if (due.length === 0 || left <= 0) break;
-  }
-  const isDone = left >= 0 && (await findDue(ctx, repositoryId, null)).length === 0;
-  return await settleOrWait(ctx, mark, { now, isDone, goesOn: left < 0 });
-}
+export const peopleWhole: Whole = {
+  kind: "people",
+  parts: ["people"],
+  due: ({ clock }) => {
+    const own = sql`from people_lists l where l.repository_id = r.id`;
+    const isDue = isPeopleListDue(clock.now());
+    return {
+      isDue: sql`(not exists (select ${own}) or exists (select ${own} and (${isDue} or l.home_id <> r.owner_id))
+        or (${isSpeaker} and exists (select from people_lists l where l.repository_id = 0 and l.home_id = r.owner_id and ${isDue})))`,
+      confirmedAt: sql`(select min(l.read_at) ${own})`,
+    };
+  },
+  hear: hearToldPeople,
+  read: async (ctx, { repository, now }) => {
+    let left = LISTS_AT_ONCE;
+    // The list of teams may tell of new ones, whose people are not here yet.
+    for (let due = await findDue(ctx, repository.id, now); ; due = await findDue(ctx, repository.id, now)) {
+      for (const list of due.slice(0, left))
+        await fetchAndStorePeople(ctx, repository, {
+          ...{ key: list, path: PEOPLE_PATHS[list.list](list), isHeld: list.isHeld },
+        });
+      left -= due.length;
+      if (due.length === 0 || left <= 0) break;
+    }
+    const isDone = left >= 0 && (await findDue(ctx, repository.id, null)).length === 0;
+    return { isDone, goesOn: left < 0 };
+  },
+};
 
 interface DueList extends KnownPeopleList {
   isHeld: boolean;

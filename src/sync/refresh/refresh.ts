@@ -24,14 +24,10 @@ import { NotYetError, UpstreamRefusedError } from "../../upstream/protocol/error
 import type { ReadAnswer } from "../../upstream/protocol/upstream.ts";
 import { Batches } from "../../work/batches.ts";
 import { Gather } from "../../work/gather.ts";
-import { refreshChecks } from "../checks/refresh.ts";
 import { endOrPause } from "../following/pause.ts";
-import { refreshHistory } from "../history/refresh.ts";
-import { refreshLists } from "../lists/refresh.ts";
 import { marksForClosers } from "../marks/closers.ts";
 import { marksForCounting } from "../marks/counts.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "../marks/marks.ts";
-import { refreshPeople } from "../people/refresh.ts";
 import { RemovedError } from "../problems/errors.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
@@ -41,12 +37,12 @@ import { type QuestionPace, QuestionsPacedError, takeMomentAlone } from "../ques
 import { isToldAlone, toldRows } from "../questions/told-rows.ts";
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
-import { refreshRefs } from "../refs/refresh.ts";
 import { askedBelow, refreshAsked } from "../resource-lists/below.ts";
-import { refreshResourceLists } from "../resource-lists/refresh.ts";
+import { refreshWhole } from "../wholes/whole.ts";
 import { readBlocked } from "./blocked-issues.ts";
 import { IssueSides, issueSideOf, keysInDoubt } from "./issue-sides.ts";
 import { refreshMergeability } from "./mergeability.ts";
+import { wholeFor } from "./wholes.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream's answer proves nothing. */
 type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";
@@ -113,7 +109,9 @@ export class Refreshes {
     try {
       const { kind, repositoryId } = wanted;
       const outcome = isWholeKind(kind)
-        ? await this.#refreshWhole(kind, repositoryId)
+        ? await (kind === "mergeability"
+            ? refreshMergeability(ctx, this.#nodes, repositoryId)
+            : refreshWhole(ctx, this.#nodes, wholeFor(kind), repositoryId))
         : await this.#refreshResource({ ...wanted, kind }, mark);
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
@@ -127,25 +125,6 @@ export class Refreshes {
       const nextAt = await failAlone(ctx, subject, error, problem);
       if (mark && subject.key === own.subject.key) await postponeMarks(ctx.db, [{ ...mark, notBefore: nextAt }]);
       return "kept";
-    }
-  }
-
-  #refreshWhole(kind: WholeKind, repositoryId: number): Promise<RefreshOutcome> {
-    switch (kind) {
-      case "mergeability":
-        return refreshMergeability(this.#ctx, this.#nodes, repositoryId);
-      case "checks":
-        return refreshChecks(this.#ctx, this.#nodes, repositoryId);
-      case "lists":
-        return refreshLists(this.#ctx, repositoryId);
-      case "commits":
-        return refreshHistory(this.#ctx, repositoryId);
-      case "refs":
-        return refreshRefs(this.#ctx, repositoryId);
-      case "people":
-        return refreshPeople(this.#ctx, repositoryId);
-      default:
-        return refreshResourceLists(this.#ctx, kind, repositoryId);
     }
   }
 

@@ -3,15 +3,19 @@ import { sql } from "../../../db/sql.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "../events/read.ts";
 import { findLapsed, noteNew } from "./below.ts";
-import { belowOf, LISTED } from "./listed.ts";
+import { belowOf, type ListedPart, listedOf } from "./listed.ts";
 
 /**
- * Notes when deliveries told of rows of lists. The merge keeps a list up to date. What only upstream can say of it, it
+ * Notes when deliveries told of rows of the lists of a part. The merge keeps a list up to date. What only upstream can say of it, it
  * says once no replica lags. Answers a mark for each repository to ask about.
  */
-export async function hearResourceLists(tx: Transaction, { seen, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
+export async function hearResourceLists(
+  tx: Transaction,
+  part: ListedPart,
+  { seen, parts, askedAt }: MergedDeliveries,
+): Promise<Mark[]> {
   const marks: Mark[] = [];
-  for (const { kind, part, list, further } of LISTED) {
+  for (const { kind, list, further } of listedOf(part)) {
     const told = seen.filter((one) => one.kind === kind && parts.get(one.repositoryId)?.includes(part));
     const ids = [...new Set(told.map(({ repositoryId }) => repositoryId))];
     if (ids.length === 0) continue;

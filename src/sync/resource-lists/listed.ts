@@ -31,7 +31,7 @@ export type ListedPart = MirrorPart & WholeKind;
 
 const FURTHER: Readonly<Partial<Record<Kind, FurtherAnswer>>> = { release: latestRelease };
 
-export const LISTED: readonly ListedKind[] = resources.flatMap((resource) => {
+const LISTED: readonly ListedKind[] = resources.flatMap((resource) => {
   const { kind, part, list } = resource;
   const further = FURTHER[kind];
   if (!list) return [];

@@ -9,22 +9,49 @@ import type { Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../marks/marks.ts";
+import { enqueueMarks } from "../marks/marks.ts";
 import { mayTakeMoment, takeMoment } from "../questions/paced.ts";
 import { toldRows } from "../questions/told-rows.ts";
 import { fetchAndStorePage, PAGE_SIZE, type StoredPage } from "../reads/pages.ts";
+import type { Whole } from "../wholes/whole.ts";
 import { refreshBelow } from "./below.ts";
-import { ASKED_LISTS, belowOf, isListDue, isListWhole, type ListedKind, type ListedPart, listedOf } from "./listed.ts";
+import { hearResourceLists } from "./heard.ts";
+import {
+  ASKED_LISTS,
+  belowOf,
+  isListDue,
+  isListWhole,
+  LISTED_PARTS,
+  type ListedKind,
+  type ListedPart,
+  listedOf,
+} from "./listed.ts";
+
+/** The lists of kinds that are held as such, by their parts. */
+export const resourceListWholes: readonly Whole[] = LISTED_PARTS.map((part) => ({
+  kind: part,
+  parts: [part],
+  due: ({ clock }) => {
+    const lists = listedOf(part);
+    const rowOf = ({ list }: ListedKind) => sql`from ${list.table} l where l.repository_id = r.id`;
+    const current = lists.map(
+      (one) => sql`exists (select ${rowOf(one)} and not ${isListDue(one, clock.now())} and ${isListWhole(one)})`,
+    );
+    return {
+      isDue: sql`not (${sql.and(current)})`,
+      confirmedAt: sql`least(${sql.join(lists.map((one) => sql`(select l.read_at ${rowOf(one)})`))})`,
+    };
+  },
+  hear: (tx, heard) => hearResourceLists(tx, part, heard),
+  read: (ctx, begun) => readResourceLists(ctx, part, begun),
+}));
 
 /** Reads those lists of a part that are due, and what else upstream has to say of them where that is not known. */
-export async function refreshResourceLists(
+async function readResourceLists(
   ctx: Context,
   part: ListedPart,
-  repositoryId: number,
-): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWholeRefresh(ctx, part, repositoryId);
-  if (!begun) return "unknown";
-  const { mark, repository, now } = begun;
+  { mark, repository, now }: Parameters<Whole["read"]>[1],
+): ReturnType<Whole["read"]> {
   let isDone = true;
   for (const listed of listedOf(part))
     isDone = (await refreshList(ctx, repository, listed, { now, askedAt: mark.askedAt })) && isDone;
@@ -34,7 +61,7 @@ export async function refreshResourceLists(
     isDone &&= outcome === "done";
     goesOn ||= outcome === "more";
   }
-  return await settleOrWait(ctx, mark, { now, isDone, goesOn });
+  return { isDone, goesOn };
 }
 
 /** Answers whether the list is whole afterwards. @throws QuestionsPacedError for one that is read only on request */
