@@ -8,8 +8,10 @@ const COLUMNS = {
   id: ["id", "bigint"],
   key: ["key", "bigint"],
   kind: ["kind", "text"],
+  list: ["list", "text"],
   name: ["name", "text"],
   number: ["number", "integer"],
+  ownerId: ["owner_id", "bigint"],
   sha: ["sha", "text"],
   tag: ["tag", "text"],
 } as const satisfies Record<string, readonly [column: string, PgType]>;

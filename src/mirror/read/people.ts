@@ -4,6 +4,7 @@ import { type SQL, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
 import { isOfPeopleList, type PeopleListKey } from "../store/people.ts";
+import { findEach } from "./each.ts";
 
 /** Of a row `l` of `people_lists`: something changed that a replica which answered the last read may not have known. */
 export const isHeardSince = sql`(l.heard_at is not null
@@ -29,19 +30,17 @@ export async function findEachHeldPeople(
   db: Queries,
   keys: readonly PeopleListKey[],
 ): Promise<readonly (HeldPeople | null)[]> {
-  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
-  const ownerIds = keys.map(({ ownerId }) => ownerId);
-  const lists = keys.map(({ list }) => list);
-  const rows = await db.prepared<HeldPeople & { at: number }>(sql`
-    select x.at::integer as at, l.read_at as "readAt", not ${isHeardSince} as "isCurrent"
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ownerIds, "bigint")}, ${sql.array(lists, "text")})
-        with ordinality as x(repository_id, owner_id, list, at)
-      join people_lists l on l.repository_id = x.repository_id and l.owner_id = x.owner_id and l.list = x.list
+  return await findEach<HeldPeople>(
+    db,
+    keys,
+    ["repositoryId", "ownerId", "list"],
+    (x) => sql`
+    select x.at, l.read_at as "readAt", not ${isHeardSince} as "isCurrent"
+      from ${x} join people_lists l on l.repository_id = x.repository_id and l.owner_id = x.owner_id and l.list = x.list
       where l.read_at is not null
         and exists (select from repositories r join repository_syncs s on s.repository_id = r.id
-          where r.owner_id = l.home_id and l.repository_id in (0, r.id) and ${MIRRORED} and 'people' = any(s.mirrors))`);
-  const found = new Map(rows.map(({ at, ...held }) => [at - 1, held]));
-  return keys.map((_, at) => found.get(at) ?? null);
+          where r.owner_id = l.home_id and l.repository_id in (0, r.id) and ${MIRRORED} and 'people' = any(s.mirrors))`,
+  );
 }
 
 /** A row of a list: a person's account under `user`, or a team. */
@@ -57,7 +56,7 @@ export interface ListedOne {
   own: Fields | null;
 }
 
-const ROW = sql`l.id::float8 as id, l.slug, l.role, l.is_secret as "isSecret", l.document::text as document, l.own`;
+const ROW = sql`l.id, l.slug, l.role, l.is_secret as "isSecret", l.document::text as document, l.own`;
 
 /** A page of a list in upstream's order, and how many rows it has. `where`: further conditions on a row `l`. */
 export async function findListedPeople(
@@ -66,7 +65,7 @@ export async function findListedPeople(
   { where = sql`true`, limit, offset }: { where?: SQL; limit: number; offset: number },
 ): Promise<{ rows: ListedOne[]; total: number }> {
   const matching = sql`from listed_people l where ${isOfPeopleList(key)} and ${where}`;
-  const [counted] = await db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`);
+  const [counted] = await db.prepared<{ total: number }>(sql`select count(*) as total ${matching}`);
   const rows = await db.prepared<ListedOne>(sql`
     select ${ROW} ${matching} order by l.position limit ${limit} offset ${offset}`);
   return { rows, total: counted?.total ?? 0 };

@@ -182,7 +182,7 @@ export async function hearPeople(
     with x as (select l.repository_id, l.owner_id, l.list from people_lists l where ${areHeard} order by 1, 2, 3 for update of l)
     update people_lists l set heard_at = ${at} from x
       where l.repository_id = x.repository_id and l.owner_id = x.owner_id and l.list = x.list
-      returning l.repository_id::float8 as "repositoryId", l.home_id::float8 as "homeId"`);
+      returning l.repository_id as "repositoryId", l.home_id as "homeId"`);
   tx.touch(rows.flatMap(({ repositoryId }) => (repositoryId > 0 ? [repositoryId] : [])));
   return rows;
 }

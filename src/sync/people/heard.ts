@@ -27,7 +27,7 @@ export async function hearToldPeople(tx: Transaction, { shown, askedAt }: Merged
   );
   if (heard.length === 0) return [];
   const rows = await tx.query<{ id: number }>(sql`
-    select r.id::float8 as id from repositories r join repository_syncs s on s.repository_id = r.id
+    select r.id from repositories r join repository_syncs s on s.repository_id = r.id
       where 'people' = any(s.mirrors) and s.state = 'live' and (r.id = any(${heard.map(({ repositoryId }) => repositoryId)}::bigint[])
         or (r.owner_id = any(${heard.flatMap(({ repositoryId, homeId }) => (repositoryId === 0 ? [homeId] : []))}::bigint[]) and ${isSpeaker}))
       order by r.id`);
@@ -38,7 +38,7 @@ export async function hearToldPeople(tx: Transaction, { shown, askedAt }: Merged
 export async function findHeldOrganizations(tx: Transaction, ids: readonly number[]): Promise<ReadonlySet<number>> {
   if (ids.length === 0) return new Set();
   const rows = await tx.prepared<{ id: number }>(sql`
-    select distinct l.home_id::float8 as id from people_lists l
+    select distinct l.home_id as id from people_lists l
       where l.repository_id = 0 and l.home_id = any(${sql.array(ids, "bigint")}::bigint[])`);
   return new Set(rows.map(({ id }) => id));
 }

@@ -63,7 +63,7 @@ interface DueList extends KnownPeopleList {
 async function findDue(ctx: Context, repositoryId: number, before: Date | null): Promise<DueList[]> {
   return await ctx.db.transaction(async (tx) => {
     const [home] = await tx.query<{ id: number; isOrganization: boolean }>(sql`
-      select r.owner_id::float8 as id, u.type = 'Organization' as "isOrganization"
+      select r.owner_id as id, u.type = 'Organization' as "isOrganization"
         from repositories r join users u on u.id = r.owner_id where r.id = ${repositoryId}`);
     if (!home) return [];
     const { id: homeId, isOrganization } = home;
@@ -78,7 +78,7 @@ async function findDue(ctx: Context, repositoryId: number, before: Date | null):
       ? sql`greatest(l.read_at, l.refused_at) is null or greatest(l.read_at, l.refused_at) < ${before}`
       : sql`true`;
     return await tx.query<DueList>(sql`
-      select l.repository_id::float8 as "repositoryId", l.owner_id::float8 as "ownerId", l.list, l.home_id::float8 as "homeId",
+      select l.repository_id as "repositoryId", l.owner_id as "ownerId", l.list, l.home_id as "homeId",
           l.read_at is not null as "isHeld"
         from people_lists l where (l.repository_id = ${repositoryId} or (l.repository_id = 0 and l.home_id = ${homeId}))
           and ${isPeopleListDue(ctx.clock.now())} and (${isBefore}) order by l.repository_id desc, l.list, l.owner_id`);
@@ -88,7 +88,7 @@ async function findDue(ctx: Context, repositoryId: number, before: Date | null):
 /** The lists of an organisation, and of the teams that its list has. Those of teams that are gone are forgotten. */
 async function beginOrganization(tx: Transaction, homeId: number): Promise<void> {
   const teams = await tx.query<{ id: number }>(sql`
-    select l.id::float8 as id from listed_people l where ${isOfPeopleList(listOfOrganization(homeId, "organization teams"))}`);
+    select l.id from listed_people l where ${isOfPeopleList(listOfOrganization(homeId, "organization teams"))}`);
   await beginPeople(tx, [
     ...PEOPLE_LISTS.organization.map((list) => ({ ...listOfOrganization(homeId, list), homeId })),
     ...teams.flatMap(({ id }) => PEOPLE_LISTS.team.map((list) => ({ ...listOfTeam(id, list), homeId }))),
