@@ -1,12 +1,10 @@
 import type { Transaction } from "../../../db/database.ts";
 import { columnsOf } from "../../../db/schema/columns.ts";
 import { sql } from "../../../db/sql.ts";
-import { type Fields, type Json, rowsOf, textOf } from "../../json.ts";
-import { literalOf } from "../../kinds/contract/placeholders.ts";
+import { type Fields, rowsOf, textOf } from "../../json.ts";
 import { commits } from "../../schema.ts";
-import { fitting } from "./fitting.ts";
-import { commitColumns } from "./lists.ts";
-import { columnTable } from "./rows.ts";
+import { commitColumns, listedRow } from "./lists.ts";
+import { columnTable, typesOf } from "./rows.ts";
 
 /**
  * The history of a repository's default branch: its newest commits, in upstream's order. A commit never changes, and
@@ -73,25 +71,11 @@ export async function storeCommits(
 ): Promise<void> {
   if (placed.length === 0) return;
   const { parents: _, detail: __, ...wanted } = columnsOf(commits);
-  const rows = placed.map(({ commit: { sha, parents, fields }, position }) => {
-    const derived: Record<string, Json> = {
-      ...commitColumns(fields),
-      ...{
-        repository_id: repositoryId,
-        sha,
-        position,
-        node_id: fields.node_id ?? null,
-        document: JSON.stringify(fields),
-      },
-    };
-    const values = Object.entries(wanted).map(([column, type]): [string, Json] => {
-      const value = derived[column] ?? null;
-      return [column, fitting(typeof value === "string" && column !== "document" ? literalOf(value) : value, type)];
-    });
-    return { ...Object.fromEntries(values), parents: parents.join(" ") };
-  });
-  const types = Object.fromEntries(Object.entries(wanted).map(([column, { type }]) => [column, type]));
-  const { table: x, columns } = columnTable({ ...types, parents: "text" }, rows);
+  const rows = placed.map(({ commit: { parents, fields }, position }) => ({
+    ...listedRow(wanted, fields, { ...commitColumns(fields), repository_id: repositoryId, position }),
+    parents: parents.join(" "),
+  }));
+  const { table: x, columns } = columnTable({ ...typesOf(wanted), parents: "text" }, rows);
   const shown = columns.map((column) =>
     column === "parents" ? sql`string_to_array(x.parents, ' ')` : sql.identifier(`x.${column}`),
   );

@@ -1,13 +1,13 @@
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../db/database.ts";
-import { columnsOf } from "../../../db/schema/columns.ts";
+import { type ColumnType, columnsOf } from "../../../db/schema/columns.ts";
 import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../../db/schema/lists.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
 import { literalOf, referenceId } from "../../kinds/contract/placeholders.ts";
 import { fitting } from "./fitting.ts";
-import { columnTable } from "./rows.ts";
+import { columnTable, typesOf } from "./rows.ts";
 
 /**
  * Lists below a pull request, which the mirror holds whole or not at all. No event tells of a single row, since a push
@@ -116,6 +116,20 @@ export async function noteVersions(tx: Transaction, lists: SQL): Promise<number[
   return ids;
 }
 
+/** A row of a list as its columns, of these types. `derived`: the values that are not simply the field of the same name. */
+export function listedRow(
+  types: Readonly<Record<string, ColumnType>>,
+  fields: Fields,
+  derived: Readonly<Record<string, Json>>,
+): Record<string, Json> {
+  const all: Record<string, Json> = { ...derived, document: JSON.stringify(fields) };
+  const values = Object.entries(types).map(([column, type]): [string, Json] => {
+    const value = all[column] ?? fields[column] ?? null;
+    return [column, fitting(typeof value === "string" && column !== "document" ? literalOf(value) : value, type)];
+  });
+  return Object.fromEntries(values);
+}
+
 /** Replaces the rows from `start` on with these; `end`: up to which place, null: they are the last. */
 export async function storeListed(
   tx: Transaction,
@@ -123,28 +137,16 @@ export async function storeListed(
   { rows, start, end }: { rows: readonly Fields[]; start: number; end: number | null },
 ): Promise<void> {
   const { table, columns: derivedOf } = LISTED[list];
-  const wantedColumns = Object.entries(columnsOf(table));
+  const wanted = columnsOf(table);
   const name = tableOf(list);
   await tx.prepared(sql`
     delete from ${name} where repository_id = ${repositoryId} and number = ${number} and position >= ${start}
       and position < ${end ?? 0x7fff_ffff}`);
   if (rows.length === 0) return;
-  const types = Object.fromEntries(wantedColumns.map(([column, { type }]) => [column, type]));
-  const written = rows.map((fields, at) => {
-    const derived: Record<string, Json> = {
-      ...derivedOf(fields),
-      repository_id: repositoryId,
-      number,
-      position: start + at,
-      document: JSON.stringify(fields),
-    };
-    const values = wantedColumns.map(([column, wanted]): [string, Json] => {
-      const value = derived[column] ?? fields[column] ?? null;
-      return [column, fitting(typeof value === "string" && column !== "document" ? literalOf(value) : value, wanted)];
-    });
-    return Object.fromEntries(values);
-  });
-  const { table: x, columns } = columnTable(types, written);
+  const written = rows.map((fields, at) =>
+    listedRow(wanted, fields, { ...derivedOf(fields), repository_id: repositoryId, number, position: start + at }),
+  );
+  const { table: x, columns } = columnTable(typesOf(wanted), written);
   await tx.prepared(sql`
     insert into ${name} (${sql.join(columns.map(sql.identifier))})
       select ${sql.join(columns.map((column) => sql.identifier(`x.${column}`)))} from ${x}`);

@@ -1,5 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
+import type { ColumnType } from "../../../db/schema/columns.ts";
 import { type PgType, type SQL, sql, storableText, type Value } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/contract/kind.ts";
@@ -51,14 +52,16 @@ export function layoutFor({ kind }: Resource): Layout {
 function layoutOf({ table, columnTypes: columns, keyColumn }: Resource): Layout {
   const key = sql.identifier(`t.${keyColumn}`);
   const hasRepository = "repository_id" in columns;
-  const written = Object.entries(columns).filter(([column, { type }]) => column !== "revision" && type !== "tsvector");
+  const written = Object.entries(typesOf(columns)).filter(
+    ([column, type]) => column !== "revision" && type !== "tsvector",
+  );
   return {
     table: sql`${table}`,
     repositoryId: hasRepository ? sql`t.repository_id` : sql`0`,
     key,
     isRow: hasRepository ? sql`t.repository_id = x.r and ${key} = x.k` : sql`${key} = x.k`,
     keyColumns: hasRepository ? ["repository_id", keyColumn] : [keyColumn],
-    types: Object.fromEntries(written.map(([column, { type }]) => [column, type])),
+    types: Object.fromEntries(written),
   };
 }
 
@@ -142,6 +145,10 @@ export function recordset(
   const written = rows.map((row) => columnsOf(resource, row));
   const taken = Object.entries(layoutFor(resource).types).filter(([column]) => !without.includes(column));
   return columnTable(Object.fromEntries(taken), written);
+}
+
+export function typesOf(columns: Readonly<Record<string, ColumnType>>): Record<string, PgType> {
+  return Object.fromEntries(Object.entries(columns).map(([column, { type }]) => [column, type]));
 }
 
 /** Rows of columns of these types as a table `x` of a statement. */

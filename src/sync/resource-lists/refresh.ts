@@ -130,11 +130,11 @@ async function fetchAndStoreList(
   // Of a list that was not read to its end, nothing is known of what is older than what was read.
   const from = (toItsEnd && !walk.isCut) || walk.listed.size === 0 ? 0 : Math.min(...walk.listed);
   const marks = await whileMirrored(ctx, repository, async (tx) => {
-    const unlisted =
+    const missing =
       walk.changed === 0
-        ? await findContradicted(tx, repository.id, listed, { since: readAt ?? startedAt, startedAt, showsHidden })
-        : await findUnlisted(tx, repository.id, listed, { ...walk, from, startedAt, showsHidden });
-    const doubts = unlisted.map((key) => ({
+        ? await findMissing(tx, repository.id, listed, contradicted(readAt ?? startedAt), { startedAt, showsHidden })
+        : await findMissing(tx, repository.id, listed, unlisted(walk.listed, from), { startedAt, showsHidden });
+    const doubts = missing.map((key) => ({
       ...{ kind, repositoryId: repository.id, key, askedAt: startedAt, notBefore: startedAt },
     }));
     await storeMarks(tx, doubts);
@@ -222,44 +222,35 @@ async function isAnyNew(
   );
 }
 
-/**
- * Stored resources that the list lacks. Newer ones are left out, since a replica may not know them yet. So are those
- * that upstream does not show to the mirror.
- */
-async function findUnlisted(
-  tx: Transaction,
-  repositoryId: number,
-  { resource: { table }, list }: ListedKind,
-  {
-    listed,
-    from,
-    startedAt,
-    showsHidden,
-  }: { listed: ReadonlySet<number>; from: number; startedAt: Date; showsHidden: boolean },
-): Promise<number[]> {
-  const isShown = list.hidden && !showsHidden ? sql`not (${list.hidden.rows})` : sql`true`;
-  const rows = await tx.query<{ id: number }>(sql`
-    select t.id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
-      and t.id >= ${from} and not t.id = any(${[...listed]}::bigint[]) and ${isShown}
-      and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
-  return rows.map(({ id }) => id);
+/** Of a stored resource `t`: the list lacks it. @param from the list was read from this id on */
+function unlisted(listed: ReadonlySet<number>, from: number): SQL {
+  return sql`t.id >= ${from} and not t.id = any(${[...listed]}::bigint[])`;
 }
 
 /**
- * Stored resources of which webhooks told since the list was last read, although no page of it has changed: each may
+ * Of a stored resource `t`: a webhook told of it since the list was last read, although no page of it has changed. It may
  * have been made and deleted between the two reads.
  */
-async function findContradicted(
+function contradicted(since: Date): SQL {
+  return sql`not t.seen_by_read and t.seen_at > ${since}::timestamptz`;
+}
+
+/**
+ * Stored resources that the list speaks against. Newer ones are left out, since a replica may not know them yet. So are
+ * those that upstream does not show to the mirror.
+ */
+async function findMissing(
   tx: Transaction,
   repositoryId: number,
   { resource: { table }, list }: ListedKind,
-  { since, startedAt, showsHidden }: { since: Date; startedAt: Date; showsHidden: boolean },
+  isMissing: SQL,
+  { startedAt, showsHidden }: { startedAt: Date; showsHidden: boolean },
 ): Promise<number[]> {
   const isShown = list.hidden && !showsHidden ? sql`not (${list.hidden.rows})` : sql`true`;
   const rows = await tx.query<{ id: number }>(sql`
     select t.id from ${table} t where t.repository_id = ${repositoryId} and t.deleted_at is null
-      and not t.seen_by_read and t.seen_at > ${since}::timestamptz and ${isShown}
-      and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
+      and ${isMissing} and ${isShown} and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })}
+      order by t.id`);
   return rows.map(({ id }) => id);
 }
 
