@@ -83,8 +83,8 @@ test("nobody else is forwarded, and all are told the same, whatever repository t
 test.each([
   ["GET", "/repos/no/body/collaborators/someone"],
   ["GET", "/repositories/7/collaborators/someone"],
-  ["GET", "/orgs/no/members/someone"],
-  ["GET", "/organizations/7/members/someone"],
+  ["GET", "/orgs/no/blocks/someone"],
+  ["GET", "/organizations/7/blocks/someone"],
   ["GET", "/repos/no/body/branches/release/1.x"],
   ["HEAD", "/repos/no/body/git/commits/0123456"],
   ["GET", "/repos/no/body/commits/main/status"],

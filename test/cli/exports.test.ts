@@ -18,7 +18,8 @@ import { tainProcessOn } from "./tain-on.ts";
 
 const ISSUES = Number(process.env.EXPORTED ?? 0);
 /** The process says at its end how much memory it had at most, in KB. */
-const PEAK = "--import=data:text/javascript,process.on('exit',()=>console.error('peak',process.resourceUsage().maxRSS))";
+const PEAK =
+  "--import=data:text/javascript,process.on('exit',()=>console.error('peak',process.resourceUsage().maxRSS))";
 /** What readers of CSV stumble over. */
 const TITLES = sql`(array['plain', 'a "quote"', 'a,b', e'two\\nlines', e'cr\\r\\nlf', '\\', '=1+1', ' ', 'ü😀', 'null', 'NULL', '\\N', ''])[1 + n % 13]`;
 

@@ -239,8 +239,8 @@ export const oddUpstreamPlants: readonly Plant[] = [
     file: "src/events/log-reads.ts",
     replaces: [
       [
-        "select pruned_id::float8 as id from event_log",
-        "select coalesce((select pruned_id from event_log), (select last_value from event_place))::float8 as id",
+        "select pruned_id as id from event_log",
+        "select coalesce((select pruned_id from event_log), (select last_value from event_place)) as id",
       ],
     ],
     tests: ["test/events/feed.test.ts"],

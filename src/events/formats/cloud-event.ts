@@ -2,7 +2,7 @@ import { type Fields, isObject, numberOf, objectOf, textOf } from "../../json.ts
 import { resources } from "../../kinds/registry.ts";
 
 /** An event, as it is told. */
-export interface ToldEvent {
+export interface EventHead {
   /** Unique in its source. */
   id: number | string;
   guid: string;
@@ -15,7 +15,7 @@ export interface ToldEvent {
 
 /** An event as CloudEvents 1.0 has it, as one line of JSON. `data` is the payload as JSON. Pure. */
 export function cloudEventOf(
-  { id, guid, event, action, receivedAt, isMade }: ToldEvent,
+  { id, guid, event, action, receivedAt, isMade }: EventHead,
   { source, payload, data }: { source: string; payload: Fields | null; data: string },
 ): string {
   const subject = payload && subjectPath(payload);

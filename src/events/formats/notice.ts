@@ -13,16 +13,16 @@ export interface Notice {
 }
 
 /** What an event may be about, by its key in the payload: the first that is there. */
-const SUBJECTS = [
+const SUBJECTS: readonly string[] = [
   ...["pull_request", "issue", "discussion", "release", "workflow_run", "workflow_job", "check_run", "check_suite"],
   ...["deployment", "commit", "milestone", "label", "forkee", "alert", "package", "team", "member"],
 ];
 /** What says the name of it: the first that is there. */
-const NAMES = [
+const NAMES: readonly string[] = [
   ...["title", "display_title", "name", "tag_name", "full_name", "head_branch", "environment", "sha", "login"],
 ];
 /** What somebody wrote with the event. */
-const REMARKS = ["comment", "review"];
+const REMARKS: readonly string[] = ["comment", "review"];
 /** With these actions, what the subject says is new. */
 const NEW: ReadonlySet<string> = new Set(["opened", "created", "published"]);
 /** What an action is about besides the subject, by the actions, and how it is called. */

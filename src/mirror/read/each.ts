@@ -18,10 +18,10 @@ const COLUMNS = {
 
 type AskedBy = keyof typeof COLUMNS;
 /** One question of several. A key that it lacks is null in the table. */
-type Asked = Readonly<Partial<Record<AskedBy, Value>>>;
+type OneAsked = Readonly<Partial<Record<AskedBy, Value>>>;
 
 /** The questions as a table `x`: a column for each of the keys, and the question's place `at`, from 1. */
-function askedTable(asked: readonly Asked[], by: readonly AskedBy[]): SQL {
+function askedTable(asked: readonly OneAsked[], by: readonly AskedBy[]): SQL {
   const arrays = by.map((key) =>
     sql.array(
       asked.map(({ [key]: value = null }) => value),
@@ -38,7 +38,7 @@ function askedTable(asked: readonly Asked[], by: readonly AskedBy[]): SQL {
  */
 export async function findRowsOfEach<Row extends object>(
   db: Queries,
-  asked: readonly Asked[],
+  asked: readonly OneAsked[],
   by: readonly AskedBy[],
   statement: (x: SQL) => SQL,
 ): Promise<Row[][]> {
@@ -57,7 +57,7 @@ export async function findEach<Row extends object>(
 /** The same for documents. */
 export async function findDocuments<More extends object = object>(
   db: Queries,
-  asked: readonly (Asked & { repositoryId: number })[],
+  asked: readonly (OneAsked & { repositoryId: number })[],
   ...question: [by: readonly AskedBy[], statement: (x: SQL) => SQL]
 ): Promise<((StoredDocument & More) | null)[]> {
   const rows = await findEach<{ document: string } & More>(db, asked, ...question);

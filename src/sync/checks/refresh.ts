@@ -33,7 +33,7 @@ export const checksWhole: Whole = {
     return { isDue: sql`(${confirmationDue(ctx)} or ${isUnread})`, confirmedAt: sql`s.checks_confirmed_at` };
   },
   hear: hearChecks,
-  read: readChecks,
+  read: fetchAndStoreDueChecks,
 };
 
 /**
@@ -41,7 +41,9 @@ export const checksWhole: Whole = {
  * is read once more. Upstream is asked first which heads differ: of those of pull requests that have something unread,
  * and now and then of all.
  */
-async function readChecks(...[ctx, { repository, now }, nodes]: Parameters<Whole["read"]>): ReturnType<Whole["read"]> {
+async function fetchAndStoreDueChecks(
+  ...[ctx, { repository, now }, nodes]: Parameters<Whole["read"]>
+): ReturnType<Whole["read"]> {
   const { id: repositoryId } = repository;
   const isDue =
     (await areChecksDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;

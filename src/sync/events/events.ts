@@ -116,7 +116,11 @@ export function readingOf(event: string): FollowedEvent {
 }
 
 /** What is done to a repository. Two of its actions report nothing that the mirror compares. */
-const REPOSITORY_ACTIONS = [...Object.keys(subjectOf("repository")?.events.actions ?? {}), "transferred", "deleted"];
+const REPOSITORY_ACTIONS: readonly string[] = [
+  ...Object.keys(subjectOf("repository")?.events.actions ?? {}),
+  "transferred",
+  "deleted",
+];
 
 /** The events of every repository that show more than the documents of their kind, or belong to no kind. */
 export const FOLLOWED_ALWAYS: Readonly<Record<string, FurtherReading>> = {

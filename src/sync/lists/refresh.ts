@@ -23,14 +23,14 @@ export const pullListsWhole: Whole = {
   parts: ["commits", "threads"],
   due: (ctx) => ({ isDue: areListsDue(ctx), confirmedAt: sql`s.lists_confirmed_at` }),
   hear: hearLists,
-  read: readLists,
+  read: fetchAndStoreDueLists,
 };
 
 /**
  * Reads the lists of a repository that are missing or out of date, those of open pull requests first. Lists of closed
  * ones belong to the first copy, and get the low priority of a backfill.
  */
-async function readLists(...[ctx, { repository }]: Parameters<Whole["read"]>): ReturnType<Whole["read"]> {
+async function fetchAndStoreDueLists(...[ctx, { repository }]: Parameters<Whole["read"]>): ReturnType<Whole["read"]> {
   const { id: repositoryId } = repository;
   const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(ctx)}`;
   if ((await ctx.db.count(isDue)) > 0) await confirmLists(ctx, repository);
