@@ -27,7 +27,7 @@ const EVERY_MS = 5_000;
 const CHANGES_PER_SECOND = 1;
 
 /** Numbers alone, so that several runs have a median. */
-interface Outcome {
+export interface Outcome {
   /** Of upstream's quota, by clients and by what stands between. */
   charged: number;
   points: number;

@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { cpus, platform, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import type { Outcome } from "./instead.ts";
 import { median } from "./measure.ts";
 
 /** A line of `npm run bench -- --json`, as far as the tables show it. */
@@ -30,6 +31,29 @@ export interface MixedLine {
   problems: string[];
 }
 
+/** What `instead` prints: of each scenario the figures of each server, medians of its runs. */
+export interface InsteadLine {
+  name: "instead";
+  problems: string[];
+  [scenario: string]: Record<string, InsteadFigures> | string[] | "instead";
+}
+
+type InsteadFigures = Pick<
+  Outcome,
+  | "charged"
+  | "points"
+  | "asked"
+  | "refused"
+  | "p50"
+  | "p99"
+  | "behind"
+  | "behindMs"
+  | "askedCutOff"
+  | "answeredCutOff"
+  | "memoryMiB"
+  | "cpuSeconds"
+>;
+
 interface Spread {
   median: number | null;
   p99: number | null;
@@ -41,12 +65,14 @@ interface Course {
   most: number;
 }
 
+type AnyLine = Line | MixedLine | InsteadLine;
+
 /** What a file of `--json` output says: one JSON document a line. @throws SyntaxError for a line that is none */
-export function linesOf(text: string): (Line | MixedLine)[] {
+export function linesOf(text: string): AnyLine[] {
   return text
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line) as Line | MixedLine);
+    .map((line) => JSON.parse(line) as AnyLine);
 }
 
 /**
@@ -117,6 +143,26 @@ export function mixedTable(line: MixedLine): string {
   );
 }
 
+/** What clients got from each server, in these scenarios or in all. Pure. */
+export function insteadTable(lines: readonly InsteadLine[], only?: readonly string[]): string {
+  const scenarios = lines.flatMap(({ name: _, problems: __, ...rest }) => Object.entries(rest));
+  const shownOnes = scenarios.filter(([scenario]) => only === undefined || only.includes(scenario));
+  return table(
+    ["", "charged to quota", "median, p99", "refused", "behind upstream", "answered without upstream", "memory, CPU"],
+    shownOnes.flatMap(([scenario, servers]) =>
+      Object.entries(servers as Record<string, InsteadFigures>).map(([server, of]) => [
+        `${scenario}: ${server}`,
+        of.points > 0 ? `${shown(of.charged)} + ${shown(of.points)} points` : shown(of.charged),
+        `${shown(of.p50)}, ${shown(of.p99)} ms`,
+        `${shown(of.refused)} of ${shown(of.asked)}`,
+        of.behind > 0 ? `${shown(of.behind)}, by at most ${shown(of.behindMs)} ms` : "0",
+        `${shown(of.answeredCutOff)} of ${shown(of.askedCutOff)}`,
+        server === "upstream" ? "" : `${shown(of.memoryMiB)} MiB, ${shown(of.cpuSeconds)} s`,
+      ]),
+    ),
+  );
+}
+
 /**
  * The page with this between `<!-- name -->` and `<!-- /name -->`. Pure. @throws Error for a page without those marks
  */
@@ -150,14 +196,24 @@ if (import.meta.main) {
     process.stderr.write("Usage: node bench/table.ts FILE…   one file for each run of npm run bench -- --json\n");
     process.exit(2);
   }
-  const file = fileURLToPath(new URL("../docs/performance.md", import.meta.url));
+  const write = async (path: string, parts: Readonly<Record<string, string | null>>) => {
+    const file = fileURLToPath(new URL(`../${path}`, import.meta.url));
+    let page = await readFile(file, "utf8");
+    for (const [name, part] of Object.entries(parts)) if (part !== null) page = withPart(page, name, part);
+    await writeFile(file, page);
+  };
   const runs = await Promise.all(positionals.map(async (path) => linesOf(await readFile(path, "utf8"))));
   const benchmarks = runs
     .map((run) => run.filter((line): line is Line => "ratio" in line))
     .filter((run) => run.length > 0);
   const mixed = runs.flat().findLast((line): line is MixedLine => line.name === "mixed");
-  let page = await readFile(file, "utf8");
-  if (benchmarks.length > 0) page = withPart(page, "benchmarks", `${machine()}\n\n${benchmarkTable(benchmarks)}`);
-  if (mixed) page = withPart(page, "mixed", mixedTable(mixed));
-  await writeFile(file, page);
+  const instead = runs.flat().filter((line): line is InsteadLine => line.name === "instead");
+  await write("docs/performance.md", {
+    benchmarks: benchmarks.length > 0 ? `${machine()}\n\n${benchmarkTable(benchmarks)}` : null,
+    mixed: mixed ? mixedTable(mixed) : null,
+  });
+  await write("README.md", {
+    instead: instead.length > 0 ? insteadTable(instead, ["20 clients", "200 clients"]) : null,
+  });
+  await write("bench/NOTES.md", { instead: instead.length > 0 ? insteadTable(instead) : null });
 }

@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
 import { names } from "../../bench/names.ts";
-import { benchmarkTable, type Line, linesOf, type MixedLine, mixedTable, withPart } from "../../bench/table.ts";
+import {
+  benchmarkTable,
+  type InsteadLine,
+  insteadTable,
+  type Line,
+  linesOf,
+  type MixedLine,
+  mixedTable,
+  withPart,
+} from "../../bench/table.ts";
 import { readPage } from "../docs/markdown.ts";
 
 const line: Line = {
@@ -65,6 +74,25 @@ test("a mixed load's table tells of each figure, also of one that nothing was me
   expect(text).not.toContain("queue audit");
   expect(text).toContain("| problems | none |");
   expect(mixedTable({ ...mixed, problems: ["2 × lost", "a | b"] })).toContain("| problems | 2 × lost; a \\| b |");
+});
+
+test("what clients got from each server is a row, without the memory of what is not ours", () => {
+  const outcome = {
+    ...{ charged: 8, points: 2, asked: 240, refused: 0, p50: 8.512, p99: 60, behind: 0, behindMs: 0 },
+    ...{ askedCutOff: 60, answeredCutOff: 60, behindAfter: 0, behindAfterMs: 0, memoryMiB: 310, cpuSeconds: 4.2 },
+  };
+  const upstream = { ...outcome, points: 0, behind: 3, behindMs: 1_500 };
+  const line: InsteadLine = {
+    name: "instead",
+    problems: [],
+    some: { tain: outcome, upstream },
+    others: { tain: outcome },
+  };
+  const text = insteadTable([line], ["some"]);
+  expect(text).toContain("| some: tain | 8 + 2 points | 8.51, 60 ms | 0 of 240 | 0 | 60 of 60 | 310 MiB, 4.2 s |");
+  expect(text).toContain("| some: upstream | 8 | 8.51, 60 ms | 0 of 240 | 3, by at most 1,500 ms | 60 of 60 |  |");
+  expect(text).not.toContain("others");
+  expect(insteadTable([line])).toContain("others: tain");
 });
 
 test("a table takes the place of the one before and leaves the rest of the page alone", () => {
