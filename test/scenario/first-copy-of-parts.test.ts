@@ -111,7 +111,9 @@ test(
     // The history, and the files of each of its newest thirty.
     const head = repository.branches.get(repository.defaultBranch) ?? "";
     const commits = [...history(simulator.world, repository, head)].length;
-    const floor = lists + checked + releases + refs + pages(commits) + Math.min(30, commits);
+    // Who can be assigned and who has access; of an organisation also the teams there, and four lists of its own.
+    const people = simulator.world.user(repository.ownerId).type === "Organization" ? 7 : 2;
+    const floor = lists + checked + releases + refs + people + pages(commits) + Math.min(30, commits);
     const once = await copied();
     const costs = (form: RegExp) =>
       Object.entries(once.routes).reduce((sum, [route, { charged }]) => (form.test(route) ? sum + charged : sum), 0);
