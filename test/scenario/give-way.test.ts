@@ -30,7 +30,7 @@ async function openBehind(deliveries: number, ageMs: number) {
     /** The context, which calls `then` at each look at the inbox, with the number of looks so far. */
     watched: (then: (looks: number) => unknown): Context => {
       const prepared = async (statement: SQL) => {
-        if (compiled(statement).text.includes("count(*)::int as late")) await then(++looks);
+        if (compiled(statement).text.includes("count(*) as late")) await then(++looks);
         return await db.prepared(statement);
       };
       const watching = new Proxy(db, {
