@@ -37,6 +37,22 @@ export const oddUpstreamPlants: readonly Plant[] = [
     tests: ["test/scenario/missed-sweep.test.ts"],
   },
   {
+    name: "closed-anew",
+    property: 2,
+    does: "An issue that was opened and closed anew in the second of a told change stays as it was closed before.",
+    file: "src/sync/catch-up/newest-changes.ts",
+    replaces: [['(x."closedAt" is null or ${alias}.closed_at = x."closedAt")', "true"]],
+    tests: ["test/scenario/same-second.test.ts"],
+  },
+  {
+    name: "reviews-are-not-counted",
+    property: 2,
+    does: "A review that was lost in the second of a told change is left to audits where webhooks get lost.",
+    file: "src/sync/catch-up/sweep-told.ts",
+    replaces: [["case when ${isSuspected(ctx)} then array(", "case when false then array("]],
+    tests: ["test/scenario/same-second.test.ts"],
+  },
+  {
     name: "time-of-a-row",
     property: 2,
     does: "A watermark is taken from a row that is dated in the future.",

@@ -47,6 +47,11 @@ async function pass(ms: number): Promise<void> {
   await world.settle();
 }
 
+function atTheBeginningOfASecond(): void {
+  const clock = world.simulator.world.clock as SettableClock;
+  clock.advance(1_000 - (clock.now() % 1_000));
+}
+
 function review(body: string): void {
   const comments = [{ path: "README.md", line: 1, body: `${body}, in detail` }];
   createReview(world.simulator.world, repository.ownerId, pull, { body, state: "COMMENTED", comments });
@@ -96,8 +101,7 @@ test("a lock that was lost in the second of a comment that was told is found by 
   const { world: upstream } = world.simulator;
   const issue = repository.rows.byNumber.find((one) => one && !isPull(one) && !one.locked);
   if (!issue) throw new Error("There is no issue that is not locked");
-  const clock = upstream.clock as SettableClock;
-  clock.advance(1_000 - (clock.now() % 1_000));
+  atTheBeginningOfASecond();
   createComment(upstream, repository.ownerId, issue, "In the same second");
   const toldAt = issue.updatedAt;
   world.simulator.setFaults({ lacksEvents: ["issues"] });
@@ -109,6 +113,55 @@ test("a lock that was lost in the second of a comment that was told is found by 
   expect(await shown()).toMatchObject({ locked: false });
   for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
   expect(await shown()).toMatchObject({ locked: true, active_lock_reason: "resolved" });
+});
+
+test("an issue that was opened and closed anew in the second of a comment that was told is found by a sweep", async () => {
+  const { world: upstream } = world.simulator;
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "Closed twice" });
+  editIssue(upstream, repository.ownerId, issue, { state: "closed" });
+  await world.settle();
+  await pass(2 * MINUTE);
+  atTheBeginningOfASecond();
+  createComment(upstream, repository.ownerId, issue, "Told in the same second");
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  editIssue(upstream, repository.ownerId, issue, { state: "open" });
+  editIssue(upstream, repository.ownerId, issue, { state: "closed" });
+  world.simulator.setFaults({});
+  await world.settle();
+  const closedAt = new Date((issue.closedAt ?? 0) * 1_000).toISOString().replace(".000Z", "Z");
+  const shown = async () => (await world.get(`/repositories/${repository.id}/issues/${issue.number}`)).body;
+  expect(await shown()).not.toMatchObject({ closed_at: closedAt });
+  for (let minute = 0; minute < 6; minute++) await pass(MINUTE);
+  expect(await shown()).toMatchObject({ state: "closed", closed_at: closedAt });
+});
+
+test("a review without comments that was lost in the second of a told change is found where webhooks get lost", async () => {
+  const { world: upstream } = world.simulator;
+  const title = (text: string) => editPull(upstream, repository.ownerId, pull, { title: text });
+  for (let passed = 0; passed < 70; passed += 5) await pass(5 * MINUTE);
+  atTheBeginningOfASecond();
+  title("Before a review of the same second");
+  world.simulator.setFaults({ lacksEvents: ["pull_request_review"] });
+  createReview(upstream, repository.ownerId, pull, { body: "Lost, and without comments", state: "COMMENTED" });
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  await world.settle();
+  expect(await reviewsHere()).not.toEqual(await reviewsThere());
+  createIssue(upstream, repository.ownerId, { repository, title: "Lost, which a sweep sees" });
+  world.simulator.setFaults({});
+  for (let minute = 0; minute < 5; minute++) await pass(MINUTE);
+  expect(await reviewsHere()).toEqual(await reviewsThere());
+
+  // Its webhooks are suspected now, and nothing else differs.
+  for (let minute = 0; minute < 11; minute++) await pass(MINUTE);
+  atTheBeginningOfASecond();
+  title("Before another review of the same second");
+  world.simulator.setFaults({ lacksEvents: ["pull_request_review"] });
+  createReview(upstream, repository.ownerId, pull, { body: "Lost, and alone", state: "COMMENTED" });
+  world.simulator.setFaults({});
+  await world.settle();
+  expect(await reviewsHere()).not.toEqual(await reviewsThere());
+  for (let minute = 0; minute < 5; minute++) await pass(MINUTE);
+  expect(await reviewsHere()).toEqual(await reviewsThere());
 });
 
 test("a review that was lost with its comments is read once a list shows the comments, which count", async () => {

@@ -40,6 +40,7 @@ import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
 import { giveWayToDeliveries } from "../turns/give-way.ts";
 import type { ShownRow } from "./newest-changes.ts";
+import { isSuspected } from "./sweep-due.ts";
 
 /** A followed list, with its watermark. */
 interface FollowedList {
@@ -304,6 +305,12 @@ function atMost(watermark: SQL, upstreamNow: Date): SQL {
 }
 
 /**
+ * A watermark has moved past changes whose webhooks came, and another change of the same second may be among them. So
+ * where webhooks were lost lately, what was told since the last catch-up is read again, this far back.
+ */
+const TOLD_AGAIN_MS = 3_600_000;
+
+/**
  * Where the read begins. A watermark in the future says nothing, so the read begins with the first copy.
  * @throws RemovedError when there is none: the repository was purged, and a new backfill begins
  */
@@ -313,10 +320,14 @@ async function watermarkOf(
   column: string,
 ): Promise<Date> {
   const at = sql.identifier(column);
-  const latest = new Date(ctx.clock.now().getTime() + CLOCKS_APART_MS);
+  const now = ctx.clock.now().getTime();
+  const latest = new Date(now + CLOCKS_APART_MS);
+  const again = sql`greatest(s.caught_up_at, ${new Date(now - TOLD_AGAIN_MS)})`;
   const [row] = await ctx.db.query<{ at: Date | null }>(sql`
-    select case when ${at} <= ${latest} then ${at} else coalesce(backfilled_at, to_timestamp(0)) end as at
-      from repository_syncs where repository_id = ${id} and ${at} is not null`);
+    select case when s.${at} > ${latest} then coalesce(s.backfilled_at, to_timestamp(0))
+        when ${isSuspected(ctx)} then least(s.${at}, ${again}) else s.${at} end as at
+      from repository_syncs s left join sweeps w using (repository_id)
+      where s.repository_id = ${id} and s.${at} is not null`);
   if (!row?.at) throw new RemovedError(`${fullName} was purged`);
   return row.at;
 }

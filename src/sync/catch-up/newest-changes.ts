@@ -1,12 +1,21 @@
 import type { Queries } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
-import type { Json } from "../../json.ts";
+import { type Json, objectOf } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
 import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
-import { list, nullable, object, type Read, text, truth, whole } from "../../upstream/protocol/field-readers.ts";
+import {
+  asSent,
+  list,
+  nullable,
+  object,
+  type Read,
+  text,
+  truth,
+  whole,
+} from "../../upstream/protocol/field-readers.ts";
 
 /** The newest changes that one look shows of each list. A repository with more of them between two looks is read. */
-const SHOWN = 50;
+export const SHOWN = 50;
 const LABELS = 100;
 const MILESTONES = 20;
 
@@ -17,14 +26,14 @@ const BY_CHANGE = "orderBy: { field: UPDATED_AT, direction: DESC }";
  * connections, and a point per hundred requests.
  */
 export const NEWEST_CHANGES = `
-  issues(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt closed locked } }
-  pullRequests(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt closed locked merged } }
+  issues(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt closed closedAt locked } }
+  pullRequests(first: ${SHOWN}, ${BY_CHANGE}) { totalCount nodes { number updatedAt closed closedAt locked merged } }
   milestones(first: ${MILESTONES}, ${BY_CHANGE}) { totalCount nodes { number updatedAt } }
   labels(first: ${LABELS}, orderBy: { field: CREATED_AT, direction: DESC }) { totalCount
     nodes { name color description updatedAt } }`;
 
 const changed = { number: whole, updatedAt: text };
-const states = { ...changed, closed: truth, locked: truth };
+const states = { ...changed, closed: truth, closedAt: nullable(text), locked: truth };
 
 const readNewest = object({
   issues: object({ totalCount: whole, nodes: list(nullable(object(states))) }),
@@ -35,6 +44,31 @@ const readNewest = object({
     nodes: list(nullable(object({ name: text, color: text, description: nullable(text), updatedAt: nullable(text) }))),
   }),
 });
+
+/**
+ * The part of a query that shows how many reviews a pull request has, which no other time or number shows. Upstream
+ * charges a request for each.
+ */
+export const REVIEW_COUNT = "number updatedAt repository { databaseId } reviews { totalCount }";
+
+const readReviewed = object({
+  ...changed,
+  repository: object({ databaseId: whole }),
+  reviews: object({ totalCount: whole }),
+});
+
+export type ReviewedPull = Read<typeof readReviewed>;
+
+/**
+ * Those of a list of nodes that are pull requests of the repository still.
+ * @throws UpstreamUnavailableError when one has another shape
+ */
+export function reviewedPulls(nodes: Json | undefined, repositoryId: number): ReviewedPull[] {
+  return (nullable(list(asSent))(nodes ?? null, "pulls") ?? [])
+    .filter((node) => node !== null && Object.keys(objectOf(node)).length > 0)
+    .map((node) => readReviewed(node, "pulls"))
+    .filter(({ repository }) => repository.databaseId === repositoryId);
+}
 
 /** What upstream shows of the newest changes of a repository. */
 export type NewestChanges = Read<typeof readNewest>;
@@ -67,6 +101,7 @@ export interface HeldChanges {
 export interface LookedAt {
   repositoryId: number;
   newest: NewestChanges;
+  reviewed: readonly ReviewedPull[];
   /** As in `toldUntil`, at the last look that found all held. */
   heldUntil: Date;
 }
@@ -144,8 +179,12 @@ export interface ShownRow {
    * otherwise.
    */
   isClosed?: boolean;
+  /** When it was closed. Absent: it is open. */
+  closedAt?: string;
   isLocked?: boolean;
   isMerged?: boolean;
+  /** How many reviews a pull request has. Absent: upstream was not asked. */
+  reviews?: number;
   /** How many open and closed issues a milestone has. */
   open?: number;
   closed?: number;
@@ -166,20 +205,30 @@ export function comparable(updatedAt: string | null): string {
   return fittingTime(updatedAt) ?? "infinity";
 }
 
-function rowsShown({ repositoryId: r, newest }: LookedAt, until: Date): ShownRow[] {
+function stateShown({
+  number: n,
+  updatedAt,
+  closed,
+  closedAt,
+  locked,
+}: NonNullable<NewestChanges["issues"]["nodes"][number]>) {
+  const at = closed ? fittingTime(closedAt) : null;
+  return { n, at: comparable(updatedAt), isClosed: closed, ...(at === null ? {} : { closedAt: at }), isLocked: locked };
+}
+
+function rowsShown({ repositoryId: r, newest, reviewed }: LookedAt, until: Date): ShownRow[] {
   const { issues, pullRequests, milestones, labels } = newest;
   const isSettled = ({ updatedAt }: { updatedAt: string }) => new Date(updatedAt) <= until;
   const settled = <Node extends { updatedAt: string }>({ nodes }: { nodes: readonly (Node | null)[] }): Node[] =>
     nodes.flatMap((node) => (node !== null && isSettled(node) ? [node] : []));
   return [
-    ...settled(issues).map(({ number: n, updatedAt, closed: isClosed, locked: isLocked }): ShownRow => {
-      return { r, kind: "issue", n, at: comparable(updatedAt), isClosed, isLocked };
+    ...settled(issues).map((issue): ShownRow => ({ r, kind: "issue", ...stateShown(issue) })),
+    ...settled(pullRequests).map((pull): ShownRow => {
+      return { r, kind: "pull_request", ...stateShown(pull), isMerged: pull.merged };
     }),
-    ...settled(pullRequests).map(
-      ({ number: n, updatedAt, closed: isClosed, locked: isLocked, merged: isMerged }): ShownRow => {
-        return { r, kind: "pull_request", n, at: comparable(updatedAt), isClosed, isLocked, isMerged };
-      },
-    ),
+    ...settled({ nodes: reviewed }).map(({ number: n, updatedAt, reviews: { totalCount } }): ShownRow => {
+      return { r, kind: "pull_request", n, at: comparable(updatedAt), reviews: totalCount };
+    }),
     ...settled(milestones).map(({ number: n, updatedAt }): ShownRow => {
       return { r, kind: "milestone", n, at: comparable(updatedAt) };
     }),
@@ -210,6 +259,7 @@ function hasChange(alias: SQL, at = sql`x.at`): SQL {
 /** Whether the row `alias` is in the state that upstream shows, if it is the version that upstream shows. */
 function hasState(alias: SQL, isMerged = sql`x."isMerged"`): SQL {
   return sql`(x."isClosed" is null or ${alias}.updated_at <> x.at or (${alias}.state = 'closed') = x."isClosed"
+    and (x."closedAt" is null or ${alias}.closed_at = x."closedAt")
     and coalesce(${alias}.locked, false) = x."isLocked" and (x."isMerged" is null or (${isMerged}) = x."isMerged"))`;
 }
 
@@ -218,7 +268,7 @@ const IS_WHOLE = sql`(d.keys is null or d.keys_at < d.asked_at)`;
 
 /** Whether a mark `d` asks for what says in which state a row is, and the row of `table` lacks nothing else. */
 function isOfState(table: SQL): SQL {
-  return sql`(d.keys && array['state', 'locked', 'merged']
+  return sql`(d.keys && array['state', 'closed_at', 'locked', 'merged']
     and exists (select from ${table} t where t.repository_id = x.r and t.number = x.n and t.updated_at = x.at))`;
 }
 
@@ -229,12 +279,12 @@ function isOfState(table: SQL): SQL {
 export async function findUnheldRows(db: Queries, shown: readonly ShownRow[]): Promise<UnheldRow[]> {
   // A pull request is in the lists of issues only by its issue side, which has an id of its own.
   return await db.query<UnheldRow>(sql`
-    select x.r as "repositoryId", concat_ws(' ', x.kind, x.n, x.id, x.at, x.name, x.color, x.description, x."isClosed", x."isLocked",
-          x."isMerged") as row,
+    select x.r as "repositoryId", concat_ws(' ', x.kind, x.n, x.id, x.at, x.name, x.color, x.description, x."isClosed", x."closedAt",
+          x."isLocked", x."isMerged", x.reviews) as row,
         x.at is not null as "isTimed", json_strip_nulls(to_json(x)) as shown
       from json_to_recordset(${sql.json(shown)}) as x(r bigint, kind text, n bigint, id bigint,
         at timestamptz, name text, color text, description text, open bigint, closed bigint,
-        "isClosed" boolean, "isLocked" boolean, "isMerged" boolean)
+        "isClosed" boolean, "closedAt" timestamptz, "isLocked" boolean, "isMerged" boolean, reviews bigint)
       where not case x.kind
         when 'issue' then exists (select from issues i where i.repository_id = x.r and i.number = x.n
           and i.id is not null and i.deleted_at is null and ${hasChange(sql`i`)} and ${hasState(sql`i`)})
@@ -242,7 +292,9 @@ export async function findUnheldRows(db: Queries, shown: readonly ShownRow[]): P
           join issues i on i.repository_id = p.repository_id and i.number = p.number and i.id is not null
             and ${hasChange(sql`i`, sql`x.at - ${SIDES_APART}`)}
           where p.repository_id = x.r and p.number = x.n and p.id is not null and p.deleted_at is null
-            and ${hasChange(sql`p`)} and ${hasState(sql`p`, sql`p.merged_at is not null and p.merged is not false`)})
+            and ${hasChange(sql`p`)} and ${hasState(sql`p`, sql`p.merged_at is not null and p.merged is not false`)}
+            and (x.reviews is null or x.reviews = (select count(*) from pull_request_reviews v
+              where v.repository_id = x.r and v.pull_number = x.n and v.deleted_at is null)))
         when 'milestone' then exists (select from milestones m where m.repository_id = x.r and m.number = x.n
           and m.deleted_at is null and ${hasChange(sql`m`)}
           and (x.open is null or (m.open_issues = x.open and m.closed_issues = x.closed)))

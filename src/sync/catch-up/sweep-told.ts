@@ -25,10 +25,14 @@ import {
   NEWEST_CHANGES,
   type NewestChanges,
   newestChanges,
+  REVIEW_COUNT,
+  type ReviewedPull,
+  reviewedPulls,
+  SHOWN,
   toldUntil,
   type UnheldRow,
 } from "./newest-changes.ts";
-import { figuresAfter, isSweepDue, isTold, type RepositoryFigures } from "./sweep-due.ts";
+import { figuresAfter, isSuspected, isSweepDue, isTold, type RepositoryFigures } from "./sweep-due.ts";
 import { batches, FIGURES, readFigures } from "./sweep-repositories.ts";
 import { EXPLAINED, stillUnexplained, type Unexplained } from "./unexplained.ts";
 
@@ -45,6 +49,8 @@ interface ToldRepository {
   before: Unheld | null;
   /** What upstream showed of it before. */
   shown: RepositoryFigures | null;
+  /** Where webhooks were lost lately: the node ids of the pull requests whose reviews are to be counted. */
+  counted: readonly string[];
 }
 
 /** What the last look found that the mirror does not hold. */
@@ -95,11 +101,15 @@ export async function sweepTold(
 }
 
 async function findToldDue(ctx: Context, shard: Shard): Promise<ToldRepository[]> {
+  const heldUntil = sql`greatest(w.held_until, least(s.issues_synced_at, s.pulls_synced_at))`;
   const rows = await ctx.db.query<
     Omit<ToldRepository, "before" | "shown"> & Record<"before" | "shown", string | null>
   >(sql`
     select r.id, r.node_id as "nodeId", w.shown_at as "shownAt", s.caught_up_at as "caughtUpAt",
-        greatest(w.held_until, least(s.issues_synced_at, s.pulls_synced_at)) as "heldUntil", w.unheld as before, w.shown
+        ${heldUntil} as "heldUntil", w.unheld as before, w.shown,
+        case when ${isSuspected(ctx)} then array(select p.node_id from pull_requests p
+          where p.repository_id = r.id and p.updated_at >= ${heldUntil} and p.node_id is not null and p.deleted_at is null
+          order by p.updated_at desc limit ${SHOWN}) else '{}' end as counted
       from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
       join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}
       where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null
@@ -115,6 +125,7 @@ interface ToldLook {
   due: ToldRepository;
   figures: RepositoryFigures;
   newest: NewestChanges;
+  reviewed: ReviewedPull[];
 }
 
 interface ToldAnswer {
@@ -131,9 +142,17 @@ interface ToldAnswer {
 
 async function readToldAtOnce(ctx: Context, asked: readonly ToldRepository[]): Promise<ToldAnswer> {
   const askedAt = ctx.clock.now();
-  const document = `query($ids: [ID!]!) { ${RATE_LIMIT}
-    nodes(ids: $ids) { ... on Repository { databaseId ${FIGURES} ${NEWEST_CHANGES} } } }`;
-  const variables = { ids: asked.map(({ nodeId }) => nodeId) };
+  const counted = asked.flatMap((one) => (one.counted.length > 0 ? [{ alias: `p${one.id}`, ...one }] : []));
+  const declared = counted.map(({ alias }) => `, $${alias}: [ID!]!`).join("");
+  const pulls = counted.map(
+    ({ alias }) => `${alias}: nodes(ids: $${alias}) { ... on PullRequest { ${REVIEW_COUNT} } }`,
+  );
+  const document = `query($ids: [ID!]!${declared}) { ${RATE_LIMIT}
+    nodes(ids: $ids) { ... on Repository { databaseId ${FIGURES} ${NEWEST_CHANGES} } } ${pulls.join("\n")} }`;
+  const variables = {
+    ids: asked.map(({ nodeId }) => nodeId),
+    ...Object.fromEntries(counted.map((one) => [one.alias, [...one.counted]])),
+  };
   const { data, errors, upstreamNow, asOf } = await ctx.upstream.graphql(document, variables, {
     priority: "catch-up",
     ...(asked[0] ? { repository: asked[0].id } : {}),
@@ -149,6 +168,7 @@ async function readToldAtOnce(ctx: Context, asked: readonly ToldRepository[]): P
         due,
         figures: figuresAfter(due.shown, readFigures(node, "nodes"), askedAt),
         newest: newestChanges(node),
+        reviewed: reviewedPulls(data[`p${due.id}`], due.id),
       });
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
@@ -171,7 +191,9 @@ async function storeToldLooks(
   const until = toldUntil(upstreamNow);
   const found = await findUnheld(
     ctx.db,
-    looks.map(({ due, newest }) => ({ repositoryId: due.id, newest, heldUntil: due.heldUntil ?? new Date(0) })),
+    looks.map(({ due, newest, reviewed }) => {
+      return { repositoryId: due.id, newest, reviewed, heldUntil: due.heldUntil ?? new Date(0) };
+    }),
     until,
   );
   const verdicts = looks.flatMap((look) => {
