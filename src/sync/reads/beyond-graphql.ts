@@ -1,7 +1,11 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { upstreamLacks } from "../../schema.ts";
-import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import {
+  GraphqlTooHeavyError,
+  UpstreamRefusedError,
+  UpstreamUnavailableError,
+} from "../../upstream/protocol/errors.ts";
 import { isLackInSchema } from "../../upstream/protocol/wording.ts";
 import { PullsNotShownError } from "../problems/errors.ts";
 
@@ -12,8 +16,8 @@ const PULL_DETAILS = "details of pull requests by GraphQL";
 
 /**
  * Reads details of pull requests by GraphQL, or by REST if GraphQL cannot give them. GraphQL may be forbidden or off, a
- * single pull request too heavy, or the server older than a field. A field that the server lacks is tried again once a
- * day, for all repositories together.
+ * single pull request too heavy, the server older than a field, or its answer cut off or odd, twice. A field
+ * that the server lacks is tried again once a day, for all repositories together.
  */
 export async function graphqlOrRest<Value>(
   ctx: Pick<Context, "db" | "clock" | "log">,
@@ -22,15 +26,31 @@ export async function graphqlOrRest<Value>(
 ): Promise<Value> {
   if (await isLacking(ctx)) return await byRest();
   try {
-    return await byGraphql();
+    return await twiceIfAmiss(byGraphql);
   } catch (error) {
     const isLack = error instanceof UpstreamRefusedError && saysLack(error);
     const isRefused = error instanceof UpstreamRefusedError || error instanceof PullsNotShownError;
-    if (!isRefused && !(error instanceof GraphqlTooHeavyError)) throw error;
+    if (!isRefused && !(error instanceof GraphqlTooHeavyError) && !isAmiss(error)) throw error;
     ctx.log.warn({ reason: error.message }, "Details of pull requests are read by REST");
     if (isLack) await learnLack(ctx, error.message);
   }
   return await byRest();
+}
+
+/** What fails once in this way may be a matter of the moment, and REST costs far more. */
+async function twiceIfAmiss<Value>(byGraphql: () => Promise<Value>): Promise<Value> {
+  try {
+    return await byGraphql();
+  } catch (error) {
+    if (!isAmiss(error)) throw error;
+    return await byGraphql();
+  }
+}
+
+/** Upstream was there, and gave a fault of its own, or an answer that is cut off, too late or of no shape that it may have. */
+function isAmiss(error: unknown): error is UpstreamUnavailableError {
+  if (!(error instanceof UpstreamUnavailableError)) return false;
+  return error.outage === "failed" ? error.status === 500 : error.outage !== "unreachable";
 }
 
 /** There is no such address, or no such field: the server is the same for every repository. */
