@@ -288,9 +288,9 @@ test("a delivery with what no column holds fails alone, or is stored as it can b
   const lies = [
     { issue: { number: 2 ** 31 } },
     { issue: { id: 2 ** 53, number: 1.5 } },
-    { issue: { comments: 2 ** 31 } },
+    { issue: { comments: 2 ** 31, created_at: null } },
     { issue: { updated_at: "999999-01-01T00:00:00Z" } },
-    { issue: { created_at: "no moment" } },
+    { issue: { created_at: "no moment" }, sender: { id: null, login: null } },
     { sender: { id: 1e300 } },
   ];
   const edited = plain(lies.length + 1);

@@ -263,14 +263,22 @@ function happenedAt(payload: Payload): number {
   return Math.max(0, ...moments.filter((moment) => !Number.isNaN(moment)));
 }
 
-/** Observes what every payload carries beside its subject. */
+/** Observes what every payload carries beside its subject. An account that cannot be read says nothing of the subject. */
 function observeAround(payload: Payload, at: Sighting): Observed[] {
-  const observed = [observe("repository", payload.repository ?? null, at)];
-  for (const key of ["sender", "assignee", "requested_reviewer"]) {
-    const user = payload[key];
-    if (isObject(user) && typeof user.type === "string") observed.push(observe("user", user, at));
+  const named = [payload.sender, payload.assignee, payload.requested_reviewer].filter(
+    (user) => isObject(user) && typeof user.type === "string",
+  );
+  const users = named.map((user) => readable(() => observe("user", user ?? null, at)));
+  return [observe("repository", payload.repository ?? null, at), ...users.filter((user) => user !== null)];
+}
+
+function readable(observeOne: () => Observed): Observed | null {
+  try {
+    return observeOne();
+  } catch (error) {
+    if (error instanceof InvalidRepresentationError) return null;
+    throw error;
   }
-  return observed;
 }
 
 /**
