@@ -2,9 +2,11 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
+import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { editLabel } from "../../src/simulator/changes/labels.ts";
 import { becomeOrganization } from "../../src/simulator/changes/users.ts";
 import type { Simulator } from "../../src/simulator/control/running.ts";
+import type { FaultSettings } from "../../src/simulator/faults/faults.ts";
 import type { RowFault } from "../../src/simulator/faults/row-faults.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { addCode } from "../../src/simulator/generate/generate-code.ts";
@@ -28,6 +30,7 @@ const pullsOf = ({ world }: Pick<Simulator, "world">) =>
 async function openCopied(
   rowsOf: (pulls: readonly PullIssue[]) => readonly RowFault[],
   prepare: (simulator: Simulator, pulls: readonly PullIssue[]) => void = () => {},
+  faults: FaultSettings = {},
 ): Promise<TestWorld> {
   const world = await openWorld({
     fill: (simulator) => {
@@ -47,7 +50,7 @@ async function openCopied(
         });
       }
       prepare(simulator, pulls);
-      simulator.setFaults({ rows: rowsOf(pulls) });
+      simulator.setFaults({ rows: rowsOf(pulls), ...faults });
     },
   });
   await world.mirror(world.first);
@@ -87,6 +90,36 @@ test("where GraphQL shows single rows as null, in part or with an error, REST re
   // The copy reads them, and so does the catch-up, which reads again whatever changed within its overlap.
   expect(lists).toBeGreaterThanOrEqual(ODD);
   expect(lists).toBeLessThanOrEqual(2 * ODD);
+  world.simulator.setFaults({});
+  expect(await differences(world)).toEqual([]);
+});
+
+/** Faults of all of GraphQL's answers about pull requests. */
+const AMISS: Record<string, FaultSettings> = {
+  "a page that does not say whether it is the last": {
+    rows: [{ match: "/graphql", where: { hasNextPage: false }, kind: "with", fields: { hasNextPage: null } }],
+  },
+  "a page that names no place behind it": {
+    rows: [
+      {
+        match: "/graphql",
+        where: { hasNextPage: false },
+        kind: "with",
+        fields: { hasNextPage: true, endCursor: null },
+      },
+    ],
+  },
+  "bodies that are cut off": { http: [{ match: "/graphql", kind: "truncate" }] },
+  "faults of its own": { http: [{ match: "/graphql", kind: "status", status: 500 }] },
+};
+
+test.each(Object.entries(AMISS))("where GraphQL answers with %s, REST reads the details", async (_name, faults) => {
+  await using world = await openCopied(
+    () => [],
+    () => {},
+    faults,
+  );
+  expect(await world.ctx.db.query(sql`select key from problems where task = 'part'`)).toEqual([]);
   world.simulator.setFaults({});
   expect(await differences(world)).toEqual([]);
 });
@@ -176,6 +209,70 @@ test("dates that Postgres does not know stop no copy, no sweep and no catch-up",
   const { body } = await world.get(`/repos/${world.first}/issues?state=all&per_page=100`);
   expect(body).toHaveLength(10);
   expect((body as { created_at: string }[]).every(({ created_at }) => created_at === YEAR_ZERO)).toBe(true);
+});
+
+test("rows without a time are stored as they are, and hide no later change", async () => {
+  let changed = () => {};
+  await using world = await openWorld({
+    fill: (simulator) => {
+      const { world: upstream } = simulator;
+      generateWorld(upstream, { seed: 4, repositories: 1, issues: 6, pulls: 4, people: 5 });
+      const [issue, other] = [...upstream.issues.values()].filter((one) => !isPull(one));
+      const [pull] = pullsOf(simulator);
+      const [comment] = upstream.comments.values();
+      if (!issue || !other || !pull || !comment) throw new Error("The world is too small");
+      const fields = { created_at: null, updated_at: null };
+      const timeless = (where: Record<string, unknown>) => ({ match: "^GET", where, fields, kind: "with" }) as const;
+      simulator.setFaults({
+        rows: [
+          timeless({ number: issue.number }),
+          timeless({ number: pull.number }),
+          timeless({ id: comment.id }),
+          { match: "/graphql", where: { number: issue.number }, fields: { updatedAt: null }, kind: "with" },
+        ],
+      });
+      changed = () => editIssue(upstream, other.authorId ?? 0, other, { title: "changed" });
+    },
+  });
+  await world.mirror(world.first);
+  const { body } = await world.get(`/repos/${world.first}/issues?state=all&per_page=100`);
+  const rows = body as { updated_at: string | null; title: string }[];
+  expect([rows.length, rows.filter(({ updated_at }) => updated_at === null).length]).toEqual([10, 2]);
+  changed();
+  for (let times = 0; times < 2; times++) {
+    pass(world, world.ctx.config.sweepIntervalMs * 2);
+    await sweep(world.ctx);
+    await world.settle();
+  }
+  expect(await world.ctx.db.query(sql`select task, problem from problems`)).toEqual([]);
+  expect(await world.ctx.db.count(sql`select from issues where title = 'changed'`)).toBe(1);
+});
+
+test("an issue or pull request without an id is named, and not silently left out", async () => {
+  await using world = await openWorld({
+    fill: (simulator) => {
+      generateWorld(simulator.world, { seed: 4, repositories: 1, issues: 2, pulls: 3, people: 5 });
+      const where = { number: pullsOf(simulator)[1]?.number };
+      simulator.setFaults({ rows: [{ match: "^GET", where, kind: "without", keys: ["id"] }] });
+    },
+  });
+  await world.mirror(world.first);
+  await world.settle();
+  const named = await world.ctx.db.query<{ problem: string }>(sql`select problem from problems where task = 'refresh'`);
+  expect(named.map(({ problem }) => problem).toSorted()).toEqual([
+    "This issue came without id",
+    "This pull_request came without id",
+  ]);
+});
+
+test("a repository that does not say whether it is private is shown to nobody who may not see private ones", async () => {
+  await using world = await openCopied(
+    () => [],
+    () => {},
+    { rows: [{ match: "^GET", where: { fork: false }, kind: "with", fields: { private: null } }] },
+  );
+  const anonymous = await fetch(`${world.url}/repos/${world.first}`, { headers: { "user-agent": "test" } });
+  expect([anonymous.status, (await world.get(`/repos/${world.first}`)).status]).toEqual([404, 200]);
 });
 
 test("a row that shows a later time than its place in the list tells hides none that stand behind it", async () => {

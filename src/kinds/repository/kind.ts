@@ -6,7 +6,7 @@ import { repositories } from "./table.ts";
 export const repository = resource("repository", repositories, {
   right: "metadata",
   isGlobal: true,
-  columns: ({ owner }) => ({ owner_id: referenceId(owner) }),
+  columns: ({ owner, private: isPrivate }) => ({ owner_id: referenceId(owner), private: isPrivate !== false }),
   upstream: { path: (id) => `/repositories/${id}` },
   // GitHub sends these for GET /repos/{owner}/{repo} only (its OpenAPI: full-repository less repository).
   detailKeys: new Set([

@@ -5,6 +5,7 @@ import { type SharedKind, withoutLogin } from "../../kinds/contract/placeholders
 import { isPullRequest } from "../../kinds/issue/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import { botLogin, withLogin } from "../documents/bots.ts";
+import { fitting } from "./fitting.ts";
 import { type Observation, orderedAt } from "./merge-rule.ts";
 import { type DocumentHome, type ShapeIds, type SharedResource, strip } from "./template.ts";
 
@@ -23,6 +24,8 @@ export interface Sighting {
   deleted?: boolean;
   /** The answer to a request for this resource alone. */
   isSingle?: boolean;
+  /** Some of its fields, of which we made a representation: it may lack what all of upstream's have. */
+  isPart?: boolean;
   /** Pushed long after its event. */
   isLate?: boolean;
   /** Of the resource itself, as in `Observation.before`. */
@@ -67,11 +70,11 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
     fields,
     ...timedOf(kind, fields, at),
     deleted: at.deleted ?? false,
-    extent: at.isSingle ? "single" : "whole",
+    extent: at.isPart ? "partial" : at.isSingle ? "single" : "whole",
     isLate: at.isLate ?? false,
     ...(at.before && { before: at.before }),
   };
-  requireColumns(main);
+  if (!at.isPart) requireColumns(main);
   seen.push(main, ...projections(main));
   return { seen, shapes };
 }
@@ -153,7 +156,7 @@ const COMMON_KEYS: readonly string[] = [
 ];
 
 function projections(main: Seen): Seen[] {
-  if (main.deleted) return [];
+  if (main.deleted || main.extent === "partial") return [];
   const common = picked(main.fields, ...COMMON_KEYS, ...(main.stamp.read ? [] : ["updated_at"]));
   if (main.kind === "issue" && isPullRequest(main.fields))
     return [{ ...main, kind: "pull_request", fields: common, extent: "partial" }];
@@ -204,12 +207,17 @@ function repositoryIdOf(kind: Kind, at: Sighting): number {
   return at.repository.id;
 }
 
-function requireColumns({ kind, fields }: Seen): void {
-  const { needed, parent } = resourceOf(kind);
+/** A time may be null, as any value may be that no column holds. An issue or pull request without an id is not served. */
+function requireColumns({ kind, fields, stamp }: Seen): void {
+  const { needed, parent, keyColumn, columnTypes } = resourceOf(kind);
   for (const key of needed) {
-    if (fields[key] === undefined || fields[key] === null)
-      throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+    const isLacking = fields[key] === null ? columnTypes[key]?.type !== "timestamptz" : fields[key] === undefined;
+    if (isLacking) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   }
+  // Payloads say so themselves: see `lackedIdentity`.
+  const { id } = columnTypes;
+  if (keyColumn === "number" && stamp.read && id && fitting(fields.id ?? null, id) === null)
+    throw new InvalidRepresentationError(`This ${kind} came without id`);
   if (parent) requireNumberIn(kind, fields, parent.address);
 }
 

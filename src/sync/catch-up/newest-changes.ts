@@ -5,6 +5,7 @@ import { fittingTime } from "../../mirror/store/fitting.ts";
 import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import {
   asSent,
+  eachOf,
   list,
   nullable,
   object,
@@ -36,12 +37,12 @@ const changed = { number: whole, updatedAt: text };
 const states = { ...changed, closed: truth, closedAt: nullable(text), locked: truth };
 
 const readNewest = object({
-  issues: object({ totalCount: whole, nodes: list(nullable(object(states))) }),
-  pullRequests: object({ totalCount: whole, nodes: list(nullable(object({ ...states, merged: truth }))) }),
-  milestones: object({ totalCount: whole, nodes: list(nullable(object(changed))) }),
+  issues: object({ totalCount: whole, nodes: eachOf(object(states)) }),
+  pullRequests: object({ totalCount: whole, nodes: eachOf(object({ ...states, merged: truth })) }),
+  milestones: object({ totalCount: whole, nodes: eachOf(object(changed)) }),
   labels: object({
     totalCount: whole,
-    nodes: list(nullable(object({ name: text, color: text, description: nullable(text), updatedAt: nullable(text) }))),
+    nodes: eachOf(object({ name: text, color: text, description: nullable(text), updatedAt: nullable(text) })),
   }),
 });
 

@@ -138,15 +138,12 @@ function observeDetail(
   { updatedAt, headRefOid: head }: Pick<Mergeability, "updatedAt" | "headRefOid">,
   at: ReturnType<typeof sightingOf>,
 ): Observed {
-  const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
-  const { seen, shapes } = observe("pull_request", whole, at);
-  const parts = seen
-    .filter((one) => one.kind !== "issue")
-    .map((one): Seen => {
-      if (one.kind !== "pull_request") return one;
-      const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
-      return { ...one, fields, extent: "partial", head };
-    });
+  const { seen, shapes } = observe("pull_request", { ...detail, updated_at: updatedAt }, { ...at, isPart: true });
+  const parts = seen.map((one): Seen => {
+    if (one.kind !== "pull_request") return one;
+    const { updated_at: _updated, ...fields } = one.fields;
+    return { ...one, fields, head };
+  });
   return { seen: parts, shapes };
 }
 
