@@ -47,14 +47,14 @@ export function digitsOf(value: Json | undefined): string | null {
   return typeof value === "number" ? String(value) : (largeNumber(value) ?? textOf(value));
 }
 
-/** The digits of a whole number that a double would change; null: the value is anything else. */
+/** The digits of a number that a double would change; null: the value is anything else. */
 export function largeNumber(value: Json | undefined): string | null {
   return JSON.isRawJSON(value) ? value.rawJSON : null;
 }
 
 /**
- * JSON as upstream sent it. A whole number that a double would change keeps its digits, up to 64 of them, and is written
- * as it came: see `largeNumber`. Ids of webhook deliveries are above 2^53. @throws SyntaxError
+ * JSON as upstream sent it. A number that a double would change keeps its digits, up to 64 of them, and is written as it
+ * came: see `largeNumber`. Ids of webhook deliveries are above 2^53, and people write fractions. @throws SyntaxError
  */
 export function parseExactly(text: string): Json {
   // The test comes first because parsing with a reviver takes several times as long.
@@ -64,7 +64,13 @@ export function parseExactly(text: string): Json {
 function exact(_key: string, value: Json, context?: { source?: string }): Json {
   const digits = typeof value === "number" && !Number.isSafeInteger(value) ? context?.source : undefined;
   // No type of JSON's is such a number. Whoever looks for an object finds none: see `isObject`.
-  return digits !== undefined && /^-?\d{1,64}$/.test(digits) ? (JSON.rawJSON(digits) as unknown as Json) : value;
+  return digits !== undefined && isChanged(digits) ? (JSON.rawJSON(digits) as unknown as Json) : value;
+}
+
+/** Of a fraction it depends on its own digits alone: what stands beside it decides only whether anybody looks. */
+function isChanged(digits: string): boolean {
+  if (/^-?\d{1,64}$/.test(digits)) return true;
+  return /^-?\d{1,64}\.\d{16,64}$/.test(digits) && String(Number(digits)) !== digits;
 }
 
 /** The value of a text that we stored as JSON. */

@@ -38,6 +38,38 @@ export function parseSent(text: string, mostValues = MOST_VALUES, parse: (text: 
   return value;
 }
 
+/**
+ * JSON that upstream sent. In a list, also one beside its count, a row beyond the bounds is null and concerns no other:
+ * the payload of a deployment, for one, is as its maker wrote it.
+ * @throws SyntaxError, JsonBoundError, and what `parse` throws
+ */
+export function parseAnswer(text: string, parse: (text: string) => Json): Json {
+  const value = parse(text);
+  const mayHoldNul = text.includes("\\u0000");
+  if (isShaped(value, mayHoldNul)) return value;
+  const bounded = withoutRows(value, (row) => !isShaped(row, mayHoldNul));
+  requireShape(bounded, 0, mayHoldNul);
+  return bounded;
+}
+
+function isShaped(value: Json, mayHoldNul: boolean): boolean {
+  try {
+    requireShape(value, 0, mayHoldNul);
+    return true;
+  } catch (error) {
+    if (error instanceof JsonBoundError) return false;
+    throw error;
+  }
+}
+
+function withoutRows(value: Json, isLeftOut: (row: Json) => boolean): Json {
+  if (Array.isArray(value)) return value.map((row) => (isLeftOut(row) ? null : row));
+  if (typeof value !== "object" || value === null || !("total_count" in value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, rows]) => [key, Array.isArray(rows) ? withoutRows(rows, isLeftOut) : rows]),
+  );
+}
+
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const LIST = 0x5b;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { digitsOf, isObject, type Json, numberOf, objectOf, parseExactly, textOf, wholeOf } from "../src/json.ts";
-import { JsonBoundError, parseSent } from "../src/sent-json.ts";
+import { JsonBoundError, parseAnswer, parseSent } from "../src/sent-json.ts";
 
 test("a whole number that a double would change keeps its digits, wherever it is", () => {
   const text = '[{"id":3804004623172239366,"guid":"g"},-9007199254740993,[9007199254740993]]';
@@ -21,6 +21,31 @@ test("fractions, powers, texts and exact numbers stay what they are, also beside
   const [large, ...rest] = [parseExactly(`[9007199254740993,${beside}]`)].flat();
   expect(digitsOf(large)).toBe("9007199254740993");
   expect(rest).toEqual(JSON.parse(`[${beside}]`));
+});
+
+test("a fraction keeps digits that a double would change, and one that it holds is a number", () => {
+  const text = "[3.14159265358979323846,-0.10000000000000000001,1.2345678901234567,0.5]";
+  const [pi, , held, half] = rowsOrAll(parseExactly(text));
+  expect(JSON.stringify(parseExactly(text))).toBe(text);
+  expect([digitsOf(pi), numberOf(pi), held, half]).toEqual(["3.14159265358979323846", null, 1.2345678901234567, 0.5]);
+});
+
+test("of what upstream sent, a row beyond the bounds is null and concerns no other", () => {
+  const odd = [
+    `${"[".repeat(70)}${"]".repeat(70)}`,
+    '{"a\\u0000":1}',
+    '{"__proto__":1}',
+    `{"${"k".repeat(2_000)}":1}`,
+    "1e64",
+  ];
+  for (const row of odd) {
+    expect(parseAnswer(`[{"id":1},${row},{"id":2}]`, parseExactly)).toEqual([{ id: 1 }, null, { id: 2 }]);
+    expect(parseAnswer(`{"total_count":2,"rows":[${row},{"id":2}]}`, parseExactly)).toEqual({
+      total_count: 2,
+      rows: [null, { id: 2 }],
+    });
+    expect(() => parseAnswer(`{"id":1,"payload":${row}}`, parseExactly)).toThrow(JsonBoundError);
+  }
 });
 
 test("any JSON without such a number is read as JSON.parse reads it, alone and beside one", () => {

@@ -391,20 +391,22 @@ test("a review that a webhook tells shows its bot as reads do", () => {
   expect(userOf(observe("review", review, at(0)))).toContain(":Helper");
 });
 
-test("a number that a double would change is shown as it came, by a read and by a webhook alike", async () => {
-  const digits = "9007199254740993";
-  await using mirror = await openMirror();
-  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
-  const text = JSON.stringify(issue(1, { issue_field_values: [{ value: "BIG", note: "\u00075 bells" }] })).replace(
-    '"BIG"',
-    digits,
-  );
-  for (const read of [true, false]) {
-    const merged = await mirror.merge(observe("issue", parseExactly(text), at(read ? 0 : 60, { read })));
-    expect(marksForConflicts(merged, new Date())).toEqual([]);
-    const [shown] = await renderDocuments(new SharedRows(mirror.reader), await mirror.documents(), OURS);
-    expect(shown).toContain(`"issue_field_values":[{"value":${digits},"note":"\\u00075 bells"}]`);
-    const [unfolded] = await new Unfolding(mirror.shared, OURS, new Pace(0)).unfold(await mirror.documents());
-    expect(unfolded?.issue_field_values).toEqual([{ value: Number(digits), note: "\u00075 bells" }]);
-  }
-});
+test.each(["9007199254740993", "-0.12345678901234567891"])(
+  "%s is shown as it came, by a read and by a webhook alike",
+  async (digits) => {
+    await using mirror = await openMirror();
+    await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+    const text = JSON.stringify(issue(1, { issue_field_values: [{ value: "BIG", note: "\u00075 bells" }] })).replace(
+      '"BIG"',
+      digits,
+    );
+    for (const read of [true, false]) {
+      const merged = await mirror.merge(observe("issue", parseExactly(text), at(read ? 0 : 60, { read })));
+      expect(marksForConflicts(merged, new Date())).toEqual([]);
+      const [shown] = await renderDocuments(new SharedRows(mirror.reader), await mirror.documents(), OURS);
+      expect(shown).toContain(`"issue_field_values":[{"value":${digits},"note":"\\u00075 bells"}]`);
+      const [unfolded] = await new Unfolding(mirror.shared, OURS, new Pace(0)).unfold(await mirror.documents());
+      expect(unfolded?.issue_field_values).toEqual([{ value: Number(digits), note: "\u00075 bells" }]);
+    }
+  },
+);

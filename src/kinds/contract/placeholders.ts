@@ -32,7 +32,7 @@ export function isPlaceholder(text: string): boolean {
 }
 
 /** As `strip` writes a number. Documents of earlier versions may have other texts that begin so. */
-const IS_NUMBER = /^.-?\d+$/s;
+const IS_NUMBER = /^.-?\d+(?:\.\d+)?$/s;
 
 /** The original text of a stripped string that holds no address. */
 export function literalOf(text: string): string {

@@ -9,7 +9,7 @@ import {
 
 // Stored documents: how their placeholders are filled in, and what of them a caller is shown.
 
-const IS_WHOLE = /^-?\d+$/;
+const IS_NUMBER = /^-?\d+(?:\.\d+)?$/;
 
 // In JSON text a placeholder is the escape \u000N just after a string's opening quote. An opening quote never follows a
 // backslash, and a quote inside a string always does. So no user's text can be taken for a placeholder.
@@ -63,7 +63,7 @@ export function takeApart<Found extends object>(document: string, found: (text: 
         break;
       case PLACEHOLDER.number: {
         const digits = document.slice(rest, document.indexOf('"', rest));
-        if (!IS_WHOLE.test(digits)) break;
+        if (!IS_NUMBER.test(digits)) break;
         pieces.push(document.slice(from, at - 1), digits);
         from = rest + digits.length + 1;
         break;

@@ -1,6 +1,6 @@
 import { reasonOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
-import { parseSent } from "../../sent-json.ts";
+import { parseAnswer } from "../../sent-json.ts";
 import { pathBelow } from "./address.ts";
 import { doubtsIn, isNotYet } from "./doubts.ts";
 import { CredentialRejectedError, NotYetError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
@@ -157,10 +157,10 @@ export function shownObject(path: string, { status, text }: Pick<Received, "stat
   return body;
 }
 
-/** Undefined if the text is not JSON, or is nested beyond what any reader of it takes. */
+/** Undefined if the text is not JSON, or is beyond what any reader of it takes in more than single rows. */
 function parseJson(text: string): Json | undefined {
   try {
-    return parseSent(text, Number.POSITIVE_INFINITY, parseExactly);
+    return parseAnswer(text, parseExactly);
   } catch {
     return undefined; // Each caller decides what undefined means.
   }
