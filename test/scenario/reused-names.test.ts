@@ -36,6 +36,35 @@ test.each(["deleted", "renamed"] as const)(
   },
 );
 
+test("names that change owners in a row lead to who has them now, some intervals later", async () => {
+  await using world = await openWorld({
+    env: { CATCH_UP_INTERVAL: "30s" },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const upstream = world.simulator.world;
+  const [one] = upstream.repositories.values();
+  if (!one) throw new Error("The generated repository is not there");
+  const { ownerId } = one;
+  const [owner, name] = [upstream.user(ownerId).login, one.name];
+  const two = createRepository(upstream, ownerId, { ownerId, name: "two" });
+  await world.mirror(`${owner}/${name}`, `${owner}/two`);
+  renameRepository(upstream, ownerId, one, "elsewhere");
+  renameRepository(upstream, ownerId, two, name);
+  const three = createRepository(upstream, ownerId, { ownerId, name: "two" });
+  for (let times = 0; times < 3; times++) {
+    world.advance(30_000);
+    await world.catchUp();
+    await resolveSelections(world.ctx);
+    await world.settle();
+  }
+  const shownAs = async (each: string) => (await world.get(`/repos/${owner}/${each}`)).body;
+  expect(await Promise.all(["elsewhere", name, "two"].map(shownAs))).toMatchObject([
+    { id: one.id },
+    { id: two.id },
+    { id: three.id },
+  ]);
+});
+
 test("no write by a reused name reaches the repository that has it now, and none is sent while the old one is paused", async () => {
   await using world = await openWorld({
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),

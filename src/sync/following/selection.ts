@@ -255,19 +255,22 @@ async function mirrorList(
 }
 
 /**
- * How long an answer about a name is believed that its repository has lost, or whose repository upstream does not show by
- * its id. The name may be another's by now, and each question costs a request.
+ * For how many intervals of catch-ups an answer about a name is believed that its repository has lost, or whose
+ * repository upstream does not show by its id. The name may be another's by now, and each question costs a request.
  */
-const ANSWERED_MS = 10 * 60_000;
+const ANSWERED_INTERVALS = 2;
 
 /**
  * The full names among these, in lower case, that lead to a mirrored repository as far as upstream confirms it. Upstream
  * is asked at once for the name of a repository that was paused, and now and then for that and for a name that a
  * repository had before.
  */
-async function followedAmong(ctx: Pick<Context, "db" | "clock">, fullNames: readonly string[]): Promise<Set<string>> {
+async function followedAmong(
+  ctx: Pick<Context, "db" | "clock" | "config">,
+  fullNames: readonly string[],
+): Promise<Set<string>> {
   const names = sql`${fullNames}`;
-  const askedSince = new Date(ctx.clock.now().getTime() - ANSWERED_MS);
+  const askedSince = new Date(ctx.clock.now().getTime() - ANSWERED_INTERVALS * ctx.config.catchUpIntervalMs);
   const rows = await ctx.db.query<{ name: string }>(sql`
     select folded(r.full_name) as name from repositories r join repository_syncs s on s.repository_id = r.id
         where folded(r.full_name) = any(${names}::text[]) and r.deleted_at is null and (s.state in ('live', 'backfilling')
