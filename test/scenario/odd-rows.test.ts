@@ -1,6 +1,7 @@
 /** Single rows that upstream shows otherwise than its schema says, or not at all: they concern no other row. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { addWorkflowRun, workflowOf } from "../../src/simulator/changes/actions.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { editLabel } from "../../src/simulator/changes/labels.ts";
@@ -16,7 +17,8 @@ import { isPull } from "../../src/simulator/world/world.ts";
 import { auditPart } from "../../src/sync/audit/schedule.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { compare } from "../support/comparison.ts";
-import { markChecksDue, markRefsDue } from "../support/due.ts";
+import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
+import { markChecksDue, markRefsDue, markResourceListsDue } from "../support/due.ts";
 import { pass } from "../support/paced.ts";
 import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -377,4 +379,61 @@ test("a branch, check run or status that upstream's lists show as null concerns 
   expect(odd).toEqual({ heads, tags, runs: expect.any(Number), suites, statuses: expect.any(Number) });
   expect(odd.runs).toBeLessThan(runs);
   expect(odd.statuses).toBeLessThan(statuses);
+});
+
+/** The lists of parts, with the key under which each has its rows beside a count, and the table of these. */
+const PART_LISTS = [
+  { path: "/releases", key: null, table: sql`releases` },
+  { path: "/deployments", key: null, table: sql`deployments` },
+  { path: "/issues/events", key: null, table: sql`issue_events` },
+  { path: "/actions/workflows", key: "workflows", table: sql`workflows` },
+  { path: "/actions/runs", key: "workflow_runs", table: sql`workflow_runs` },
+];
+const NO_TIMES = [null, "", YEAR_ZERO, NO_DAY, "2041-05-05T05:05:05Z", 1_700_000_000, "+012345-01-01T00:00:00Z"];
+
+test("rows of parts whose times no column holds are stored as they are, and their lists are read again", async () => {
+  const counts = new Map<string, number>();
+  await using world = await openWorld({
+    env: { MIRROR: "actions,deployments,releases,issue-events" },
+    fill: async (simulator) => {
+      generateWorld(simulator.world, { seed: 7, repositories: 1, issues: 6, pulls: 4, issueEvents: true });
+      const [repository] = simulator.world.repositories.values();
+      if (!repository) throw new Error("There is no repository");
+      const sizes = { releases: 9, deployments: 9, workflowRuns: 9 };
+      addCode(simulator.world, repository, sizes, 7, simulator.world.now());
+      const rows: RowFault[] = [];
+      simulator.tokens.create({ token: UPSTREAM_TOKEN, login: OWNER, repositories: "all", write: true });
+      for (const { path, key } of PART_LISTS) {
+        const address = `${simulator.url}/repositories/${repository.id}${path}?per_page=100`;
+        const headers = { "user-agent": "test", authorization: `token ${UPSTREAM_TOKEN}` };
+        const body = await (await fetch(address, { headers })).json();
+        const listed = (key === null ? body : Object(body)[key]) as { id: number }[];
+        expect([path, listed.length > 0]).toEqual([path, true]);
+        counts.set(path, listed.length);
+        for (const [at, time] of NO_TIMES.entries())
+          rows.push({
+            match: `^GET [^?]*${path}\\?`,
+            where: { id: listed[at]?.id ?? 0 },
+            kind: "with",
+            fields: { created_at: time, updated_at: time },
+          });
+      }
+      simulator.setFaults({ rows });
+    },
+  });
+  await world.mirror(world.first);
+  for (let times = 0; times < 2; times++) await passRound(world, 3_600_000, markResourceListsDue);
+  const { world: upstream } = world.simulator;
+  const [repository] = upstream.repositories.values();
+  if (!repository) throw new Error("There is no repository");
+  const workflow = workflowOf(upstream, { repository, name: "CI" });
+  addWorkflowRun(upstream, repository.ownerId, { workflow, headSha: "c".repeat(40) });
+  counts.set("/actions/runs", (counts.get("/actions/runs") ?? 0) + 1);
+  await passRound(world, 3_600_000, markResourceListsDue);
+  expect(await world.ctx.db.query(sql`select key, problem from problems`)).toEqual([]);
+  for (const { path, table } of PART_LISTS)
+    expect([path, await world.ctx.db.count(sql`select from ${table} where deleted_at is null`)]).toEqual([
+      path,
+      counts.get(path),
+    ]);
 });

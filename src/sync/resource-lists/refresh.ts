@@ -1,9 +1,10 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Fields, isObject, parseStored, textOf } from "../../json.ts";
+import { type Fields, isObject, parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
+import { fitting } from "../../mirror/store/fitting.ts";
 import { storeMarks } from "../../mirror/store/marks.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { seenBefore } from "../../mirror/store/seen-before.ts";
@@ -206,12 +207,13 @@ async function unlessEnded(reading: Promise<StoredPage>): Promise<StoredPage | n
 async function isAnyNew(
   { db }: Pick<Context, "db">,
   repositoryId: number,
-  { kind, resource: { table, isVersioned } }: ListedKind,
+  { kind, resource: { table, isVersioned, columnTypes } }: ListedKind,
   seen: readonly Seen[],
 ): Promise<boolean> {
+  const { updated_at: type } = columnTypes;
   const all = seen
     .filter((one) => one.kind === kind)
-    .map(({ key, fields }) => ({ k: key, at: textOf(fields.updated_at) }));
+    .map(({ key, fields }) => ({ k: key, at: type ? fitting(fields.updated_at ?? null, type) : null }));
   // Rows that never change are all here from the last known one on.
   const rows = isVersioned ? all : all.slice(-1);
   return (
