@@ -164,6 +164,24 @@ test("what a process left behind that died while its clock was ahead ends once t
   expect(await write("/right")).toMatchObject({ status: 200 });
 });
 
+test("a clock that is put right while the budget is asked keeps no request waiting", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(4_000)));
+  expect(await world.upstream.get("/user", backfill)).toMatchObject({ kind: "ok" });
+  const { redis } = world.ctx;
+  const ask = redis.evalsha.bind(redis) as (...args: unknown[]) => Promise<unknown>;
+  world.wait(3_000_000);
+  Object.assign(redis, {
+    evalsha: (...args: unknown[]) => {
+      Object.assign(redis, { evalsha: ask });
+      const leased = ask(...args);
+      world.wait(-3_000_000);
+      return leased;
+    },
+  });
+  const signal = AbortSignal.timeout(10_000);
+  expect(await world.upstream.get("/user", { ...backfill, signal })).toMatchObject({ kind: "ok" });
+});
+
 test("what has not changed takes nothing from the budget, however often it is asked for", async () => {
   await using world = await openUpstreamWorld(({ headers }, response) => {
     const tagged = { ...quotaHeaders(2), etag: '"tag"' };

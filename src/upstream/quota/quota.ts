@@ -55,7 +55,8 @@ export interface RequestOutcome {
   alsoSeen?: BucketState | undefined;
 }
 
-type Granted = { granted: GrantedLease; sendAt: number };
+/** `waitMs`: how long to wait before the request is sent. */
+type Granted = { granted: GrantedLease; waitMs: number };
 type Denied = Exclude<Lease, { credential: string }>;
 
 /**
@@ -105,7 +106,7 @@ export class Quota {
     for (;;) {
       const outcome = await this.#tryLease(credentials, demand, preferred);
       if ("granted" in outcome) {
-        await this.#standInLine(outcome.granted, outcome.sendAt, demand.signal);
+        await this.#standInLine(outcome.granted, outcome.waitMs, demand.signal);
         return outcome.granted;
       }
       const { retryAt, by } = outcome;
@@ -134,7 +135,8 @@ export class Quota {
     const { id, now } = request;
     if (lease) {
       const { sendAt, ...taken } = lease;
-      return { granted: { ...taken, bucket, cost, id }, sendAt };
+      // By the same look at the clock: it may be put right meanwhile.
+      return { granted: { ...taken, bucket, cost, id }, waitMs: sendAt - now };
     }
     if (!(this.#goesOn && priority === "caller"))
       throw new QuotaUnknownError(bucket, new Date(now + RETRIES.withoutBudget.firstMs));
@@ -146,7 +148,7 @@ export class Quota {
       return { retryAt, by: "limit" };
     }
     // The shared budget never leased this request, so only its answer's headers count there.
-    return { granted: { credential, bucket, cost, id, counted: "unmetered", window: 0 }, sendAt: now };
+    return { granted: { credential, bucket, cost, id, counted: "unmetered", window: 0 }, waitMs: 0 };
   }
 
   #limitOf(credential: string): number {
@@ -154,8 +156,7 @@ export class Quota {
   }
 
   /** Writes are a second apart, so this one may have to wait. Meanwhile upstream may ask for silence. */
-  async #standInLine(lease: GrantedLease, sendAt: number, signal: AbortSignal | undefined): Promise<void> {
-    const waitMs = sendAt - this.#now();
+  async #standInLine(lease: GrantedLease, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
     if (waitMs <= 0) return;
     const { credential, bucket } = lease;
     try {
