@@ -46,8 +46,10 @@ function selectionOf(question: NodeQuestion): string {
   return question.about === "values" ? selectValues(question) : SELECTIONS[question.about];
 }
 
+type Asking = Pick<Context, "db" | "clock" | "log" | "upstream">;
+
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
-const IDS_A_QUERY = 250;
+export const IDS_A_QUERY = 250;
 const COMMON_QUESTIONS: QuestionPace = { name: "common questions", everyMs: 180_000 };
 /** A query waits for at most this many rounds of new questions. */
 const TURNS = 10;
@@ -57,14 +59,21 @@ const TURNS = 10;
  * point. Marks become due at common moments, so that their questions meet here.
  */
 export class NodeQuestions {
+  readonly #ctx: Asking;
+  readonly #join: () => Promise<void>;
   readonly #preparing = new Set<Promise<unknown>>();
   readonly #gather: Gather<NodeQuestion, NodeAnswer>;
+  /** The moment of the round that gathers its questions; null: it has none yet. */
+  #moment: Promise<void> | null = null;
 
-  constructor(ctx: Pick<Context, "db" | "clock" | "log" | "upstream">) {
-    this.#gather = new Gather((asked) => answerAll(ctx, asked), {
+  /** @param join prepares further questions that this process may answer, once it has a moment */
+  constructor(ctx: Asking, join: () => Promise<void> = async () => {}) {
+    this.#ctx = ctx;
+    this.#join = join;
+    this.#gather = new Gather((asked) => this.#answerAll(asked), {
       most: 4 * IDS_A_QUERY,
       patienceMs: null,
-      waitFor: () => this.prepared(),
+      waitFor: () => this.#gathered(),
     });
   }
 
@@ -88,13 +97,28 @@ export class NodeQuestions {
   async prepared(): Promise<void> {
     for (let turn = 0; turn < TURNS && this.#preparing.size > 0; turn++) await Promise.allSettled(this.#preparing);
   }
+
+  /** Once a moment was taken, or refused, and all questions are there that share it. Never fails. */
+  async #gathered(): Promise<void> {
+    this.#moment = this.#takeMoment();
+    await Promise.allSettled([this.#moment]);
+    await this.prepared();
+  }
+
+  async #takeMoment(): Promise<void> {
+    await takeMoment(this.#ctx, COMMON_QUESTIONS);
+    await this.#join();
+  }
+
+  async #answerAll(asked: readonly NodeQuestion[]): Promise<NodeAnswer[]> {
+    const moment = this.#moment ?? takeMoment(this.#ctx, COMMON_QUESTIONS);
+    this.#moment = null;
+    await moment;
+    return await answerAll(this.#ctx, asked);
+  }
 }
 
-async function answerAll(
-  ctx: Pick<Context, "db" | "clock" | "log" | "upstream">,
-  asked: readonly NodeQuestion[],
-): Promise<NodeAnswer[]> {
-  await takeMoment(ctx, COMMON_QUESTIONS);
+async function answerAll(ctx: Asking, asked: readonly NodeQuestion[]): Promise<NodeAnswer[]> {
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const ids of await ctx.upstream.groups([...new Set(asked.map(({ repositoryId }) => repositoryId))])) {
     const own = asked.filter(({ repositoryId }) => ids.includes(repositoryId));

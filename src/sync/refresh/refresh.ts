@@ -2,12 +2,14 @@ import { type Queries, together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { levelOf } from "../../failure.ts";
 import type { ResourceKey } from "../../kinds/contract/kind.ts";
 import { resourceOf } from "../../kinds/registry.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
   afterLag,
   isAboutLack,
+  MARK_COLUMNS,
   type Mark,
   type MarkKey,
   marksForConflicts,
@@ -30,8 +32,16 @@ import { marksForCounting } from "../marks/counts.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "../marks/marks.ts";
 import { RemovedError } from "../problems/errors.ts";
 import { failAlone } from "../problems/isolated.ts";
-import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
-import { type NodeQuestion, NodeQuestions } from "../questions/node-questions.ts";
+import {
+  endProblem,
+  findProblems,
+  type Problem,
+  problemName,
+  rests,
+  type Subject,
+  tryAgain,
+} from "../problems/problems.ts";
+import { IDS_A_QUERY, type NodeQuestion, NodeQuestions } from "../questions/node-questions.ts";
 import { observeValues } from "../questions/node-values.ts";
 import { type QuestionPace, QuestionsPacedError, takeMomentAlone } from "../questions/paced.ts";
 import { isToldAlone, toldRows } from "../questions/told-rows.ts";
@@ -56,7 +66,15 @@ export const REFRESHES_AT_ONCE = 32;
 /** What was read of one resource, for `mark`. */
 interface ReadForMark {
   observed: Observed;
-  mark: Mark | null;
+  mark: Mark;
+  startedAt: Date;
+}
+
+/** A resource of which something is asked. `repository`: null where it is one itself, or belongs to none that is mirrored. */
+interface Asked {
+  wanted: ResourceKey;
+  mark: Mark;
+  repository: MirroredRepository | null;
   startedAt: Date;
 }
 
@@ -72,6 +90,8 @@ export class Refreshes {
   readonly #problems: Gather<MarkKey, Troubles>;
   readonly #nodes: NodeQuestions;
   readonly #sides: IssueSides;
+  /** The ids of the marks that this process works on. */
+  readonly #inHand = new Set<string>();
   /** Those whose resources upstream does not show. One question serves all that come meanwhile. */
   readonly #repositories: Gather<number, Promise<ReadAnswer>>;
 
@@ -81,7 +101,7 @@ export class Refreshes {
       await enqueueMarks(ctx, await storeReads(ctx, batch));
       return batch.map(() => "stored");
     });
-    this.#nodes = new NodeQuestions(ctx);
+    this.#nodes = new NodeQuestions(ctx, () => this.#joinDue());
     this.#sides = new IssueSides(ctx, {
       prepared: () => this.#nodes.prepared(),
       store: (read) => this.#stores.add(read),
@@ -100,6 +120,16 @@ export class Refreshes {
   }
 
   async refresh(wanted: MarkKey): Promise<RefreshOutcome> {
+    const id = refreshId(wanted);
+    this.#inHand.add(id);
+    try {
+      return await this.#refresh(wanted);
+    } finally {
+      this.#inHand.delete(id);
+    }
+  }
+
+  async #refresh(wanted: MarkKey): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
     // The mark is read before the resource, so that a reason to ask that comes meanwhile is seen to be newer.
     const [{ own, whole }, mark] = await Promise.all([this.#problems.ask(wanted), ctx.jobReads.mark(wanted)]);
@@ -112,14 +142,16 @@ export class Refreshes {
         ? await (kind === "mergeability"
             ? refreshMergeability(ctx, this.#nodes, repositoryId)
             : refreshWhole(ctx, this.#nodes, wholeFor(kind), repositoryId))
-        : await this.#refreshResource({ ...wanted, kind }, mark);
+        : mark === null
+          ? "unknown"
+          : await this.#refreshResource({ ...wanted, kind }, mark);
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
     } catch (error) {
       // The mark stays. The next refresh settles it, unless the repository was selected again.
       if (error instanceof RemovedError) return "unknown";
-      if (error instanceof NotYetError) return await this.#waitForMirror(mark);
-      if (error instanceof QuestionsPacedError) return await this.#putOff(mark, error.notBefore);
+      if (mark && error instanceof NotYetError) return await this.#waitForMirror(mark);
+      if (mark && error instanceof QuestionsPacedError) return await this.#putOff(mark, error.notBefore);
       const isForbidden = error instanceof UpstreamRefusedError && error.status === 403;
       const { subject, problem } = isForbidden ? whole : own;
       const nextAt = await failAlone(ctx, subject, error, problem);
@@ -128,51 +160,30 @@ export class Refreshes {
     }
   }
 
-  async #refreshResource(wanted: ResourceKey, mark: Mark | null): Promise<RefreshOutcome> {
+  async #refreshResource(wanted: ResourceKey, mark: Mark): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
-    const below = mark && askedBelow(mark);
-    if (mark && below) {
+    const below = askedBelow(mark);
+    if (below) {
       const outcome = await refreshAsked(ctx, below, mark);
       if (mark.keys?.length === 1) return outcome;
     }
-    const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
-    const asked = await this.#nodes.prepare(async () => {
-      // Resources that belong to no mirrored repository are read, too.
-      const known = repositoryId === 0 ? null : await ctx.jobReads.knownRepository(repositoryId);
-      if (known?.state === "gone") return null;
-      const path = await upstreamPathOf(ctx, wanted);
-      if (path === null) return null;
-      const side = (await issueSideOf(ctx.db, wanted, mark)) ?? (await lostRowOf(ctx.db, wanted, mark));
-      return { known, path, side, question: side === null ? await nodeQuestion(ctx, wanted, mark) : null };
-    });
+    const repositoryId = repositoryOf(wanted);
+    const asked = await this.#nodes.prepare(() => this.#prepared(wanted, mark));
     if (!asked) {
-      if (mark) await settleMarks(ctx.db, [mark]);
+      await settleMarks(ctx.db, [mark]);
       return "unknown";
     }
     const { known, path, question } = asked;
     const isSide = asked.side === "lacking";
     const side = isSide ? await this.#sides.ask(wanted) : "alone";
-    if (asked.side === "held" && mark) await settleMarks(ctx.db, [mark]);
+    if (asked.side === "held") await settleMarks(ctx.db, [mark]);
     if (asked.side === "held" || side === "found") return "merged";
     if (side === "later") return await this.#putOff(mark, afterLag(ctx.clock.now()));
     if (asked.side === "lost") await takeMomentAlone(ctx, LOST_ROWS, wanted);
     const repository = wanted.kind === "repository" ? null : known;
     const startedAt = ctx.clock.now();
-    const answer = question ? await this.#nodes.ask(question) : "unclear";
-    if (answer === "doubtful") return await this.#waitForMirror(mark);
-    if (answer === "gone" && question?.about === "existence") {
-      await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
-      return "deleted";
-    }
-    if (repository && typeof answer === "object" && question?.about === "values") {
-      const { inDoubt } = question;
-      const observed = await observeValues(ctx, repository, wanted, { ...answer, inDoubt });
-      if (observed) {
-        if (inDoubt.includes("comments")) await fetchAndStoreMissingComments(ctx, repository, observed, "refresh");
-        await this.#stores.add({ observed, mark, startedAt });
-        return "merged";
-      }
-    }
+    const answered = question ? await this.#ask({ wanted, mark, repository, startedAt }, question) : null;
+    if (answered !== null) return answered;
     if (await isToldAlone(ctx.db, wanted)) await takeMomentAlone(ctx, toldRows(repositoryId), wanted);
     const mayLag = (absent: Observed) => wasSeenLately(ctx, absent, startedAt);
     const read = await readAnew(ctx, wanted, repository, path, {
@@ -185,10 +196,10 @@ export class Refreshes {
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (read.isTooEarly) {
       // What is lacked stays the same, so any answer that shows it will do.
-      const askedAt = mark && (isSide || asked.side === "lost") ? mark.askedAt : startedAt;
+      const askedAt = isSide || asked.side === "lost" ? mark.askedAt : startedAt;
       const again = { ...wanted, askedAt, notBefore: afterLag(startedAt) };
       const stands = await ctx.db.transaction(async (tx) => {
-        const [put] = await postponeMarks(tx, mark ? [{ ...mark, notBefore: again.notBefore }] : []);
+        const [put] = await postponeMarks(tx, [{ ...mark, notBefore: again.notBefore }]);
         await storeMarks(tx, [again]);
         return { ...again, notBefore: put?.notBefore ?? again.notBefore };
       });
@@ -199,12 +210,62 @@ export class Refreshes {
     const blocked = repository ? await this.#readBlocked(repository, wanted, observed) : [];
     await this.#stores.add({ observed: joinObserved([overrulingOn(wanted, observed), ...blocked]), mark, startedAt });
     // A repository that a webhook called deleted still exists, so it is followed again.
-    const isCertain = mark && startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
+    const isCertain = startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
     if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain) {
       await tryAgain(ctx.db, { repositoryIds: [wanted.key] });
       await enqueueCatchUp(ctx, { repositoryId: wanted.key }, { atOnce: true });
     }
     return outcome;
+  }
+
+  /** How to ask for a resource. Null: its repository is gone, or there is no path to it. */
+  async #prepared(wanted: ResourceKey, mark: Mark) {
+    const ctx = this.#ctx;
+    const repositoryId = repositoryOf(wanted);
+    // Resources that belong to no mirrored repository are read, too.
+    const known = repositoryId === 0 ? null : await ctx.jobReads.knownRepository(repositoryId);
+    if (known?.state === "gone") return null;
+    const path = await upstreamPathOf(ctx, wanted);
+    if (path === null) return null;
+    const side = (await issueSideOf(ctx.db, wanted, mark)) ?? (await lostRowOf(ctx.db, wanted, mark));
+    return { known, path, side, question: side === null ? await nodeQuestion(ctx, wanted, mark) : null };
+  }
+
+  /** Asks GraphQL, and stores what it answers. Null: that does not suffice, and REST has to be asked. */
+  async #ask({ wanted, mark, repository, startedAt }: Asked, question: NodeQuestion): Promise<RefreshOutcome | null> {
+    const answer = await this.#nodes.ask(question);
+    if (answer === "doubtful") return await this.#waitForMirror(mark);
+    if (answer === "gone" && question.about === "existence") {
+      await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
+      return "deleted";
+    }
+    if (!repository || typeof answer !== "object" || question.about !== "values") return null;
+    const { inDoubt } = question;
+    const observed = await observeValues(this.#ctx, repository, wanted, { ...answer, inDoubt });
+    if (!observed) return null;
+    if (inDoubt.includes("comments")) await fetchAndStoreMissingComments(this.#ctx, repository, observed, "refresh");
+    await this.#stores.add({ observed, mark, startedAt });
+    return "merged";
+  }
+
+  /**
+   * Has the question of this moment ask for whatever is due, whichever process has the job: all of them share the pace.
+   * Jobs whose marks were settled find nothing to do.
+   */
+  async #joinDue(): Promise<void> {
+    for (const mark of await findDue(this.#ctx))
+      if (!this.#inHand.has(refreshId(mark)))
+        this.#joinOne(mark).catch((error: unknown) => {
+          const told = { ...mark, err: error };
+          this.#ctx.log[levelOf(error, "debug")](told, "A question is asked again by the job of its mark");
+        });
+  }
+
+  async #joinOne(mark: Mark & ResourceKey): Promise<void> {
+    const startedAt = this.#ctx.clock.now();
+    const asked = await this.#nodes.prepare(() => this.#prepared(mark, mark));
+    if (!asked?.question || !asked.known) return;
+    await this.#ask({ wanted: mark, mark, repository: asked.known, startedAt }, asked.question);
   }
 
   /** The issues that wait for an issue that was read. Waiting issues of other repositories get marks. */
@@ -230,15 +291,30 @@ export class Refreshes {
    * Postpones a mark, since upstream is a mirror that is in doubt or still has to read the resource. It is asked ever
    * more seldom, since its own upstream may be away.
    */
-  async #waitForMirror(mark: Mark | null): Promise<"kept"> {
+  async #waitForMirror(mark: Mark): Promise<"kept"> {
     const now = this.#ctx.clock.now();
-    return mark ? await this.#putOff(mark, nextAsk(mark, now, afterLag(now).getTime() - now.getTime())) : "kept";
+    return await this.#putOff(mark, nextAsk(mark, now, afterLag(now).getTime() - now.getTime()));
   }
 
-  async #putOff(mark: Mark | null, notBefore: Date): Promise<"kept"> {
-    if (mark) await enqueueMarks(this.#ctx, await postponeMarks(this.#ctx.db, [{ ...mark, notBefore }]));
+  async #putOff(mark: Mark, notBefore: Date): Promise<"kept"> {
+    await enqueueMarks(this.#ctx, await postponeMarks(this.#ctx.db, [{ ...mark, notBefore }]));
     return "kept";
   }
+}
+
+/** The repository that a resource is, or belongs to; 0: none that is mirrored. */
+function repositoryOf({ kind, repositoryId, key }: ResourceKey): number {
+  return kind === "repository" ? key : repositoryId;
+}
+
+/** The marks of single resources that are due, the oldest first, as many as one question has room for. */
+async function findDue(ctx: Pick<Context, "db" | "clock" | "config">): Promise<(Mark & ResourceKey)[]> {
+  const resting = rests(ctx, "refresh", sql`m.repository_id::text`);
+  const own = rests(ctx, "refresh", sql`concat_ws('-', m.kind, m.repository_id, m.key)`);
+  return await ctx.db.query<Mark & ResourceKey>(sql`
+    select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${ctx.clock.now()}
+        and m.kind <> all(${sql.array(WHOLE_KINDS, "text")}::text[]) and not ${resting} and not ${own}
+      order by m.not_before limit ${IDS_A_QUERY}`);
 }
 
 /** Upstream is asked for rows whose webhooks were lost this often, however many a holder of a secret makes up. */
@@ -248,9 +324,9 @@ const LOST_ROWS: QuestionPace = { name: "lost rows", everyMs: 20_000 };
 async function lostRowOf(
   db: Queries,
   { kind, repositoryId, key }: ResourceKey,
-  mark: Mark | null,
+  mark: Mark,
 ): Promise<"lost" | "held" | null> {
-  if (kind === "issue" || mark === null || !isAboutLack(mark)) return null;
+  if (kind === "issue" || !isAboutLack(mark)) return null;
   const { table, keyColumn } = resourceOf(kind);
   const held = await db.count(sql`
     select from ${table} where repository_id = ${repositoryId} and ${sql.identifier(keyColumn)} = ${key}`);
@@ -290,7 +366,7 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
 async function nodeQuestion(
   { db }: Pick<Context, "db">,
   { kind, repositoryId, key }: ResourceKey,
-  mark: Mark | null,
+  mark: Mark,
 ): Promise<NodeQuestion | null> {
   if (repositoryId === 0) return null;
   const { table, keyColumn } = resourceOf(kind);
@@ -300,7 +376,7 @@ async function nodeQuestion(
   if (!row?.nodeId) return null;
   const node = { kind, repositoryId, key, nodeId: row.nodeId };
   if (row.isDeleted) return { ...node, about: "existence" };
-  const inDoubt = mark && keysInDoubt(mark);
+  const inDoubt = keysInDoubt(mark);
   return inDoubt ? { ...node, about: "values", inDoubt } : null;
 }
 
@@ -342,7 +418,7 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
       ...conflict,
       notBefore: afterLag(startedAt),
     }));
-    const wasLacking = (one: ResourceKey) => batch.some(({ mark }) => mark && isAboutLack(mark) && isOfOne(one, mark));
+    const wasLacking = (one: ResourceKey) => batch.some(({ mark }) => isAboutLack(mark) && isOfOne(one, mark));
     const asks = [
       ...conflicts,
       ...(await marksForMergeability(tx, observed.seen, startedAt)),
@@ -352,7 +428,7 @@ async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<
     const settled: Mark[] = [];
     const postponed: Mark[] = [];
     for (const { mark, startedAt: readAt } of batch) {
-      if (!mark || conflictsAgain(mark)) continue;
+      if (conflictsAgain(mark)) continue;
       if (readAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS) settled.push(mark);
       else postponed.push({ ...mark, notBefore: afterLag(mark.askedAt) });
     }
