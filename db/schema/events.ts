@@ -59,6 +59,7 @@ export const foundChanges = pgTable(
     madeUntil: timestamptz("made_until"),
     madeAt: timestamptz("made_at"),
     overtaken: boolean().default(false).notNull(),
+    isLate: boolean("is_late").default(false).notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.repositoryId, table.kind, table.key, table.aspect], name: "found_changes_pkey" }),

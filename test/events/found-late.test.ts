@@ -106,6 +106,31 @@ test("a webhook that comes late, after its change was undone unheard, is followe
   expect(await told(world, issue.number)).toHaveLength(3);
 });
 
+test("of a value that a late webhook told by chance an event is made, since who goes by times did not believe the webhook", async () => {
+  const { world, upstream, repository, unsent, pass, find } = await openUnheard();
+  await using _world = world;
+  const issue = repository.rows.byNumber.find((one) => one && one.state === "open" && one.pull === null);
+  if (!issue) throw new Error("Upstream has no open issue");
+  for (const state of ["closed", "open", "closed"] as const) {
+    editIssue(upstream, repository.ownerId, issue, { state });
+    pass(MINUTE);
+  }
+  const [closed, reopened] = unsent;
+  if (!closed || !reopened) throw new Error("Upstream told of too little");
+  for (const one of [reopened, closed]) await tell(world, one);
+  await world.settle();
+  await find();
+  const { title } = issue;
+  const expected = [
+    ["reopened", title, "sent"],
+    ["closed", title, "sent"],
+    ["closed", title, "made"],
+  ];
+  expect(await told(world, issue.number)).toEqual(expected);
+  await find();
+  expect(await told(world, issue.number)).toEqual(expected);
+});
+
 test("an opening that is told after a closing of its second does not tell that the issue is open again", async () => {
   const { world, upstream, repository, unsent, find } = await openUnheard();
   await using _world = world;

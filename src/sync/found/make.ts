@@ -34,6 +34,8 @@ interface StoredChange {
   was: Json;
   foundAt: Date;
   isDue: boolean;
+  /** A webhook told it behind newer ones, so that not everybody knows it. */
+  isLate: boolean;
 }
 
 /**
@@ -160,7 +162,7 @@ async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: numbe
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
   await takeTurns(tx, "found changes", [repositoryId]);
   return await tx.query<StoredChange>(sql`
-    select kind, key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes f
+    select kind, key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue", is_late as "isLate" from found_changes f
       where repository_id = ${repositoryId} and found_at is not null and not ${waitsFor(until)}
           and not ${mayBeTold(sql`${repositoryId}`, until)} and (kind, key) in (
         select kind, key from found_changes f where repository_id = ${repositoryId} and found_at <= ${until}
@@ -195,11 +197,11 @@ function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Sto
   const { kind, key } = first;
   const isOver = found.some(({ aspect, isDue }) => aspect === "exists" && isDue);
   const isGone = aspectOf(kind, stored, "exists") === false;
-  const changed = found.flatMap(({ aspect, was, isDue }) => {
+  const changed = found.flatMap(({ aspect, was, isDue, isLate }) => {
     // A deleted resource has no event but its deletion.
     if (isGone && aspect !== "exists") return [];
     const now = aspectOf(kind, stored, aspect);
-    return !(isDue || isOver) || now === undefined || sameAspect(was, now) ? [] : [{ aspect, was, now }];
+    return !(isDue || isOver) || now === undefined || (sameAspect(was, now) && !isLate) ? [] : [{ aspect, was, now }];
   });
   return makingsOf(kind, changed).map((making) => ({ subject: { kind, key }, stored, making }));
 }
@@ -246,7 +248,9 @@ async function forget(tx: Transaction, repositoryId: number, over: readonly Stor
 
 async function endWaiting(tx: Transaction, repositoryId: number, over: readonly StoredChange[]): Promise<void> {
   if (over.length === 0) return;
-  await tx.query(sql`update found_changes set was = null, found_at = null where ${named(repositoryId, over)}`);
+  await tx.query(
+    sql`update found_changes set was = null, found_at = null, is_late = false where ${named(repositoryId, over)}`,
+  );
 }
 
 function named(repositoryId: number, some: readonly StoredChange[]): SQL {

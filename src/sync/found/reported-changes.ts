@@ -24,6 +24,7 @@ import {
   sameAspect,
 } from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";
+import type { Stored } from "../../mirror/store/merge-rule.ts";
 
 /** The value that a webhook gives for one aspect of its subject. */
 export interface ReportedChange extends Aspect {
@@ -161,12 +162,60 @@ export async function heardAnew(
       )
         continue;
       // What targets now know differs from what the mirror shows. It may stay so: the webhook was late.
-      said.set(name, { ...last, foundAt: isOtherwise(last) ? at : null });
+      said.set(name, { ...last, foundAt: isOtherwise(last) ? at : null, isLate: false });
       if (row) row.overtaken = true;
     }
   }
+  const older = [...said.values()].filter((one) => isOlder(one, stored.get(resourceName(one))));
+  const newest = older.length > 0 ? await newestTold(tx, older, heard) : new Map<string, ReportedChange>();
+  for (const one of older) {
+    const { updatedAt, value } = newest.get(aspectName(one)) ?? one;
+    one.isLate = !sameAspect(value, one.value) && Number(updatedAt) > Number(one.updatedAt);
+  }
   await noteSaid(tx, [...said.values()], at);
   return anew;
+}
+
+/** Whether the resource has changed since the webhook told of it. */
+function isOlder({ updatedAt }: ReportedChange, known: Stored | undefined): boolean {
+  return updatedAt !== null && updatedAt.getTime() < Date.parse(textOf(known?.fields.updated_at) ?? "");
+}
+
+/** So many of a repository's last events are looked through for what was told of an issue or pull request. */
+const LOOKED_THROUGH = 500;
+
+/** What these deliveries and those before them have told of the same aspects, each with the latest `updated_at`. */
+async function newestTold(
+  tx: Transaction,
+  older: readonly ReportedChange[],
+  heard: readonly HeardDelivery[],
+): Promise<Map<string, ReportedChange>> {
+  const names = new Set(older.map(aspectName));
+  const about = new Map(heard.map((one) => [`${one.repositoryId} ${one.about?.number}`, one]));
+  const events = await Promise.all(
+    [...about.values()]
+      .filter(({ repositoryId, about }) => repositoryId !== null && about?.number != null)
+      .map(({ repositoryId, about }) =>
+        tx.prepared<{ event: string; payload: string; repositoryId: number }>(sql`
+          with last as (
+            (select * from events where repository_id = ${repositoryId} and id is not null order by id desc limit ${LOOKED_THROUGH})
+            union all (select * from events where repository_id = ${repositoryId} and id is null limit ${LOOKED_THROUGH}))
+          select e.event, e.repository_id as "repositoryId", convert_from(d.payload, 'UTF8') as payload
+            from last e join deliveries d on d.id = e.delivery_id where e.number = ${about?.number ?? null}`),
+      ),
+  );
+  const before = events
+    .flat()
+    .flatMap(({ event, payload, repositoryId }) =>
+      reportedChangesOf(event, parseStored<Fields>(payload), repositoryId),
+    );
+  const newest = new Map<string, ReportedChange>();
+  for (const one of [...before, ...heard.flatMap(({ reportedChanges }) => reportedChanges)]) {
+    const known = newest.get(aspectName(one));
+    if (one.isBeside || !names.has(aspectName(one)) || Number(one.updatedAt) <= Number(known?.updatedAt ?? 0)) continue;
+    newest.set(aspectName(one), one);
+  }
+  return newest;
 }
 
 /**
@@ -234,25 +283,26 @@ async function lockFound(
   return new Map(rows.map((row) => [aspectName(row), row]));
 }
 
-/** `foundAt`: when the mirror found another value; null: it did not. */
-type NotedChange = ReportedChange & { foundAt: Date | null };
+/** `foundAt`: when the mirror found another value; null: it did not. `isLate`: a newer webhook had told another. */
+type NotedChange = ReportedChange & { foundAt: Date | null; isLate: boolean };
 
 /** Stores the last values that webhooks gave. Waiting changes are compared with them. */
 async function noteSaid(tx: Transaction, said: readonly NotedChange[], at: Date): Promise<void> {
   if (said.length === 0) return;
   await tx.prepared(sql`
-    insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
-      select r, kind, k, aspect, value::json, found_at, ${at} from ${changesTable(said)} order by r, kind, k, aspect
-      on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at,
+    insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at, is_late)
+      select r, kind, k, aspect, value::json, found_at, ${at}, is_late from ${changesTable(said)} order by r, kind, k, aspect
+      on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at, is_late = excluded.is_late,
         found_at = case when excluded.found_at is null then found_changes.found_at
           else greatest(found_changes.found_at, excluded.found_at) end, overtaken = found_changes.made is not null`);
 }
 
-function changesTable(reportedChanges: readonly (ReportedChange & { foundAt?: Date | null })[]) {
+function changesTable(reportedChanges: readonly (ReportedChange & Partial<NotedChange>)[]) {
   const of = <Key extends keyof ReportedChange>(key: Key) => reportedChanges.map((one) => one[key]);
   const foundAt = reportedChanges.map((one) => one.foundAt ?? null);
   const values = of("value").map((value) => JSON.stringify(value));
   return sql`unnest(${sql.array(of("repositoryId"), "bigint")}, ${sql.array(of("kind"), "text")}, ${sql.array(of("key"), "bigint")},
     ${sql.array(of("aspect"), "text")}, ${sql.array(values, "text")},
-    ${sql.array(foundAt, "timestamptz")}) as x(r, kind, k, aspect, value, found_at)`;
+    ${sql.array(foundAt, "timestamptz")}, ${reportedChanges.map((one) => one.isLate ?? false)}::boolean[])
+    as x(r, kind, k, aspect, value, found_at, is_late)`;
 }
