@@ -41,7 +41,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     property: 2,
     does: "An issue that was opened and closed anew in the second of a told change stays as it was closed before.",
     file: "src/sync/catch-up/newest-changes.ts",
-    replaces: [['(x."closedAt" is null or ${alias}.closed_at = x."closedAt")', "true"]],
+    replaces: [[`(x."closedAt" is null or \${alias}.closed_at = x."closedAt")`, "true"]],
     tests: ["test/scenario/same-second.test.ts"],
   },
   {
@@ -49,7 +49,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     property: 2,
     does: "A review that was lost in the second of a told change is left to audits where webhooks get lost.",
     file: "src/sync/catch-up/sweep-told.ts",
-    replaces: [["case when ${isSuspected(ctx)} then array(", "case when false then array("]],
+    replaces: [[`case when \${isSuspected(ctx)} then array(`, "case when false then array("]],
     tests: ["test/scenario/same-second.test.ts"],
   },
   {

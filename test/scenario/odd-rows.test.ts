@@ -111,8 +111,6 @@ const AMISS: Record<string, FaultSettings> = {
       },
     ],
   },
-  "bodies that are cut off": { http: [{ match: "/graphql", kind: "truncate" }] },
-  "faults of its own": { http: [{ match: "/graphql", kind: "status", status: 500 }] },
 };
 
 test.each(Object.entries(AMISS))("where GraphQL answers with %s, REST reads the details", async (_name, faults) => {

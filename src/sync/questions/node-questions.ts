@@ -128,6 +128,7 @@ async function answerAll(ctx: Asking, asked: readonly NodeQuestion[]): Promise<N
         ctx,
         () => query(ctx, some),
         async () => some.map((): NodeAnswer => "unclear"),
+        { evenIfOdd: false },
       );
       for (const [at, question] of some.entries()) answers.set(question, told[at] ?? "unclear");
     }

@@ -16,21 +16,23 @@ const PULL_DETAILS = "details of pull requests by GraphQL";
 
 /**
  * Reads details of pull requests by GraphQL, or by REST if GraphQL cannot give them. GraphQL may be forbidden or off, a
- * single pull request too heavy, the server older than a field, or its answer cut off or odd, twice. A field
- * that the server lacks is tried again once a day, for all repositories together.
+ * single pull request too heavy, the server older than a field, or its answer unreadable, twice. A field that the server
+ * lacks is tried again once a day, for all repositories together.
+ * @param options.evenIfOdd false: what cannot be read is asked for again later, since REST would cost a request for each
  */
 export async function graphqlOrRest<Value>(
   ctx: Pick<Context, "db" | "clock" | "log">,
   byGraphql: () => Promise<Value>,
   byRest: () => Promise<Value>,
+  { evenIfOdd = true }: { evenIfOdd?: boolean } = {},
 ): Promise<Value> {
   if (await isLacking(ctx)) return await byRest();
   try {
-    return await twiceIfAmiss(byGraphql);
+    return await (evenIfOdd ? twiceIfAmiss(byGraphql) : byGraphql());
   } catch (error) {
     const isLack = error instanceof UpstreamRefusedError && saysLack(error);
     const isRefused = error instanceof UpstreamRefusedError || error instanceof PullsNotShownError;
-    if (!isRefused && !(error instanceof GraphqlTooHeavyError) && !isAmiss(error)) throw error;
+    if (!isRefused && !(error instanceof GraphqlTooHeavyError) && !(evenIfOdd && isAmiss(error))) throw error;
     ctx.log.warn({ reason: error.message }, "Details of pull requests are read by REST");
     if (isLack) await learnLack(ctx, error.message);
   }
@@ -47,10 +49,9 @@ async function twiceIfAmiss<Value>(byGraphql: () => Promise<Value>): Promise<Val
   }
 }
 
-/** Upstream was there, and gave a fault of its own, or an answer that is cut off, too late or of no shape that it may have. */
+/** The answer has no shape that it may have. Whatever an outage of upstream's looks like passes, and is waited for. */
 function isAmiss(error: unknown): error is UpstreamUnavailableError {
-  if (!(error instanceof UpstreamUnavailableError)) return false;
-  return error.outage === "failed" ? error.status === 500 : error.outage !== "unreachable";
+  return error instanceof UpstreamUnavailableError && error.outage === "unreadable";
 }
 
 /** There is no such address, or no such field: the server is the same for every repository. */
