@@ -28,9 +28,11 @@ test("fields of an issue and of a pull request may have one name and different t
 });
 
 test("fields of one object may not have one name and ask for different things", async () => {
-  expect(await problemOf("{ node { ... on Issue { it: title it: state } } }")).toContain("different fields");
+  expect(await problemOf("{ node { ... on Issue { it: title it: state } } }")).toContain(
+    "field conflict: title or state",
+  );
   expect(await problemOf("{ node { ... on Issue { author { name name(short: true) } } } }")).toContain(
-    "differing arguments",
+    'argument conflict: {} or {short:"true"}',
   );
 });
 
@@ -38,7 +40,7 @@ test("a difference of types hides no other one", async () => {
   const one = "it: author { name } its: author { kind }";
   const other = "it: author { name(short: true) } its: state";
   expect(await problemOf(`{ node { ... on Issue { ${one} } } node { ... on Issue { ${other} } } }`)).toContain(
-    "differing arguments",
+    'argument conflict: {} or {short:"true"}',
   );
 });
 

@@ -180,6 +180,48 @@ test.each<[string, string, string, (string | number)[], object]>([
     { code: "useAndDefineFragment", fragmentName: "F" },
   ],
   [
+    "a text that is no time",
+    `{ ${asked} { issues(first: 1, filterBy: { since: "nope" }) { totalCount } } }`,
+    `Argument 'since' on InputObject 'IssueFilters' has an invalid value ("nope"). Expected type 'DateTime'.`,
+    ["query", "repository", "issues", "filterBy", "since"],
+    { code: "argumentLiteralsIncompatible", typeName: "InputObject", argumentName: "since" },
+  ],
+  [
+    "a query of nothing",
+    "{}",
+    "Field must have selections (anonymous query returns Query but has no selections. Did you mean ' { ... }'?)",
+    ["query"],
+    { code: "selectionMismatch", nodeName: "anonymous query", typeName: "Query" },
+  ],
+  [
+    "a named query of nothing",
+    "query Q {}",
+    "Field must have selections (query 'Q' returns Query but has no selections. Did you mean 'Q { ... }'?)",
+    ["query Q"],
+    { code: "selectionMismatch", nodeName: "query 'Q'", typeName: "Query" },
+  ],
+  [
+    "an object in empty brackets",
+    "{ viewer {} }",
+    "Field must have selections (field 'viewer' returns User but has no selections. Did you mean 'viewer { ... }'?)",
+    ["query", "viewer"],
+    { code: "selectionMismatch", nodeName: "field 'viewer'", typeName: "User" },
+  ],
+  [
+    "a fragment on a scalar",
+    "{ viewer { ... on String { id } } }",
+    "Invalid fragment on type String (must be Union, Interface or Object)",
+    ["query", "viewer", "... on String"],
+    { code: "fragmentOnNonCompositeType", typeName: "String" },
+  ],
+  [
+    "a directive where it cannot stand",
+    "query @skip(if: true) { viewer { login } }",
+    "'@skip' can't be applied to queries (allowed: fields, fragment spreads, inline fragments)",
+    ["query"],
+    { code: "directiveCannotBeApplied", targetName: "queries", name: "skip" },
+  ],
+  [
     "a value that its enum has not",
     `{ ${asked} { issues(first: 1, orderBy: { field: AGE, direction: ASC }) { totalCount } } }`,
     "Argument 'field' on InputObject 'IssueOrder' has an invalid value (AGE). Expected type 'IssueOrderField!'.",
@@ -188,6 +230,104 @@ test.each<[string, string, string, (string | number)[], object]>([
   ],
 ])("%s is the caller's mistake, and no lack of the mirror", async (_, query, message, path, extensions) => {
   expect(await errorsOf(query, {})).toEqual([{ message, path, extensions, locations: [expect.any(Object)] }]);
+});
+
+// graphql-ruby's own tests and answers of the service in public threads show these words, codes and places.
+test.each<[string, string, string, number[], string[], object]>([
+  [
+    "operations without a name",
+    "{ viewer { login } } query B { viewer { id } } { viewer { id } }",
+    "Operation name is required when multiple operations are present",
+    [1, 48],
+    [],
+    { code: "uniquelyNamedOperations" },
+  ],
+  [
+    "operations of one name",
+    "query A { viewer { login } } query A { viewer { id } } query A { viewer { id } }",
+    'Operation name "A" must be unique',
+    [1, 30, 56],
+    [],
+    { code: "uniquelyNamedOperations", operationName: "A" },
+  ],
+  [
+    "fragments of one name",
+    "{ viewer { ...A } } fragment A on User { login } fragment A on User { id }",
+    'Fragment name "A" must be unique',
+    [21, 50],
+    [],
+    { code: "fragmentNotUnique", fragmentName: "A" },
+  ],
+  [
+    "arguments of one name",
+    '{ repository(owner: "a", owner: "b", name: "c") { id } }',
+    'There can be only one argument named "owner"',
+    [14, 26],
+    ["query", "repository"],
+    { code: "argumentNotUnique", name: "owner" },
+  ],
+  [
+    "variables of one name",
+    `query($n: Int!, $n: Int!) { ${asked} { issue(number: $n) { id } } }`,
+    'There can only be one variable named "n"',
+    [7, 17],
+    ["query"],
+    { code: "variableNotUnique", variableName: "n" },
+  ],
+  [
+    "directives of one name",
+    "{ viewer { login @skip(if: false) @skip(if: false) } }",
+    'The directive "skip" can only be used once at this location.',
+    [18, 35],
+    ["query", "viewer", "login"],
+    { code: "directiveNotUniqueForLocation", directiveName: "skip" },
+  ],
+  [
+    "two fields under one name",
+    "{ viewer { x: login x: id } }",
+    "Field 'x' has a field conflict: login or id?",
+    [12, 21],
+    [],
+    { code: "fieldConflict", fieldName: "x", conflicts: "login or id" },
+  ],
+  [
+    "one field with several arguments",
+    `{ ${asked} { issue(number: 1) { id } issue(number: 2) { id } issue(number: 3) { id } } }`,
+    `Field 'issue' has an argument conflict: {number:"1"} or {number:"2"} or {number:"3"}?`,
+    [39, 63, 87],
+    [],
+    { code: "fieldConflict", fieldName: "issue", conflicts: '{number:"1"} or {number:"2"} or {number:"3"}' },
+  ],
+  [
+    "texts among the arguments",
+    '{ repository(owner: "o", name: "n") { id } repository(owner: "o", name: "m") { id } }',
+    String.raw`Field 'repository' has an argument conflict: {owner:"\"o\"",name:"\"n\""} or {owner:"\"o\"",name:"\"m\""}?`,
+    [3, 44],
+    [],
+    {
+      code: "fieldConflict",
+      fieldName: "repository",
+      conflicts: String.raw`{owner:"\"o\"",name:"\"n\""} or {owner:"\"o\"",name:"\"m\""}`,
+    },
+  ],
+])("%s are told once, with all their places", async (_, query, message, columns, path, extensions) => {
+  const locations = columns.map((column) => ({ line: 1, column }));
+  expect(await errorsOf(query, {})).toEqual([{ message, path, extensions, locations }]);
+});
+
+test("a loop of fragments is told for each of them", async () => {
+  const query = "{ viewer { ...A } } fragment A on User { ...B } fragment B on User { ...A }";
+  expect(await errorsOf(query, {})).toEqual(
+    [
+      ["A", 21],
+      ["B", 49],
+    ].map(([fragmentName, column]) => ({
+      message: `Fragment ${fragmentName} contains an infinite loop`,
+      path: [`fragment ${fragmentName}`],
+      extensions: { code: "infiniteLoop", fragmentName },
+      locations: [{ line: 1, column }],
+    })),
+  );
 });
 
 test.each([
@@ -220,7 +360,7 @@ test.each([
   ]);
 });
 
-test.each([
+test.each<[string, string, number, number?]>([
   ["{ viewer {{ login } }", 'Expected NAME, actual: LCURLY ("{") at [1, 11]', 11],
   [
     "{ viewer { login } } }",
@@ -243,8 +383,10 @@ test.each([
     1,
   ],
   ["# nothing", "Unexpected end of document", 10],
-])("%s cannot be parsed, which is told in the service's words", async (query, message, column) => {
+  ['{ viewer # "\n{ x(y: "a', "Expected string or block string, but it was malformed", 8, 2],
+  [String.raw`{ x(y: "a\q") }`, "Expected string or block string, but it was malformed", 8],
+])("%s cannot be parsed, which is told in the service's words", async (query, message, column, line = 1) => {
   expect(await errorsOf(query, {})).toEqual([
-    { message: expect.stringContaining(message), locations: [{ line: 1, column }] },
+    { message: expect.stringContaining(message), locations: [{ line, column }] },
   ]);
 });

@@ -2,6 +2,7 @@
 import {
   type ASTNode,
   type DocumentNode,
+  type FieldNode,
   GraphQLError,
   type GraphQLInputType,
   type GraphQLScalarType,
@@ -25,6 +26,7 @@ import type { Json } from "../../../json.ts";
 
 /** The nodes above a node and the node itself, outermost first, and what type each argument takes. */
 interface LinePlace {
+  schema: GraphQLSchema;
   line: readonly ASTNode[];
   types: ReadonlyMap<ASTNode, string>;
 }
@@ -36,6 +38,8 @@ interface Wording {
   details: Readonly<Record<string, Json>>;
   /** The node to name in the error, if it is another than the error's own. */
   node?: ASTNode | undefined;
+  /** Whether all nodes of the error are named. */
+  areAllNamed?: boolean;
 }
 
 /** The errors of a document, each in the service's words, with its code and the path to where it stands. Pure. */
@@ -45,7 +49,8 @@ export function inServiceWords(
   errors: readonly GraphQLError[],
 ): readonly GraphQLError[] {
   const lines = linesTo(schema, document, new Set(errors.flatMap(({ nodes = [] }) => nodes)));
-  return withoutRepetition(errors).map((error) => {
+  return [...toldOnce(errors, lines), ...loops(errors, lines), ...withoutRepetition(errors)].map((error) => {
+    if ("code" in error.extensions) return error;
     // Of a variable and its use the use is named.
     const node = USED.test(error.message) ? error.nodes?.at(-1) : error.nodes?.[0];
     const place = node && lines.get(node);
@@ -54,11 +59,157 @@ export function inServiceWords(
     const shown = wording?.node ?? node;
     const path = pathTo(place.line.slice(0, place.line.indexOf(shown) + 1));
     return new GraphQLError(wording?.message ?? error.message, {
-      nodes: [shown],
+      nodes: (wording?.areAllNamed && error.nodes) || [shown],
       path,
       extensions: wording ? { code: wording.code, ...wording.details } : error.extensions,
     });
   });
+}
+
+/** Names that stand twice. The service tells each once, with all its places. */
+interface Repetition {
+  pattern: RegExp;
+  kind: Kind;
+  code: string;
+  /** Which detail names what stands twice. */
+  detail: string;
+  message: (name: string) => string;
+}
+
+const REPETITIONS: readonly Repetition[] = [
+  {
+    pattern: /^This anonymous operation must be the only/,
+    kind: Kind.OPERATION_DEFINITION,
+    code: "uniquelyNamedOperations",
+    detail: "operationName",
+    message: () => "Operation name is required when multiple operations are present",
+  },
+  {
+    pattern: /^There can be only one operation named "(\w+)"/,
+    kind: Kind.OPERATION_DEFINITION,
+    code: "uniquelyNamedOperations",
+    detail: "operationName",
+    message: (name) => `Operation name "${name}" must be unique`,
+  },
+  {
+    pattern: /^There can be only one fragment named "(\w+)"/,
+    kind: Kind.FRAGMENT_DEFINITION,
+    code: "fragmentNotUnique",
+    detail: "fragmentName",
+    message: (name) => `Fragment name "${name}" must be unique`,
+  },
+  {
+    pattern: /^There can be only one argument named "(\w+)"/,
+    kind: Kind.ARGUMENT,
+    code: "argumentNotUnique",
+    detail: "name",
+    message: (name) => `There can be only one argument named "${name}"`,
+  },
+  {
+    pattern: /^There can be only one input field named "(\w+)"/,
+    kind: Kind.OBJECT_FIELD,
+    code: "inputFieldNotUnique",
+    detail: "name",
+    message: (name) => `There can be only one input field named "${name}"`,
+  },
+  {
+    pattern: /^There can be only one variable named "\$(\w+)"/,
+    kind: Kind.VARIABLE_DEFINITION,
+    code: "variableNotUnique",
+    detail: "variableName",
+    message: (name) => `There can only be one variable named "${name}"`,
+  },
+];
+
+function repetitionIn({ message }: GraphQLError): (Repetition & { name: string | undefined }) | null {
+  for (const repetition of REPETITIONS) {
+    const match = repetition.pattern.exec(message);
+    if (match) return { ...repetition, name: match[1] };
+  }
+  return null;
+}
+
+/** One error for each name that stands twice, whose places graphql-js may tell in several. */
+function toldOnce(errors: readonly GraphQLError[], lines: ReadonlyMap<ASTNode, LinePlace>): GraphQLError[] {
+  const told = new Map<string, { nodes: Set<ASTNode>; path: string[]; extensions: Record<string, Json> }>();
+  for (const error of errors) {
+    const found = repetitionIn(error);
+    if (!found) continue;
+    for (const node of error.nodes ?? []) {
+      const line = lines.get(node)?.line ?? [];
+      const at = line.findLastIndex(({ kind }) => kind === found.kind);
+      const named = line[at];
+      if (!named) continue;
+      const path = pathTo(line.slice(0, at));
+      const details = found.name === undefined ? {} : { [found.detail]: found.name };
+      told
+        .getOrInsertComputed(JSON.stringify([found.message(found.name ?? ""), path]), () => ({
+          ...{ nodes: new Set<ASTNode>(), path },
+          extensions: { code: found.code, ...details },
+        }))
+        .nodes.add(named);
+    }
+  }
+  return [...told].map(([key, { nodes, path, extensions }]) => {
+    const [message] = JSON.parse(key) as [string];
+    return new GraphQLError(message, { nodes: [...nodes], path, extensions });
+  });
+}
+
+const LOOP = /^Cannot spread fragment "\w+" within itself/;
+
+/** Fragments that spread themselves. The service tells one error for each. */
+function loops(errors: readonly GraphQLError[], lines: ReadonlyMap<ASTNode, LinePlace>): GraphQLError[] {
+  const fragments = new Set<ASTNode>();
+  for (const { message, nodes = [] } of errors) {
+    if (!LOOP.test(message)) continue;
+    for (const node of nodes) {
+      const fragment = lines.get(node)?.line.find(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
+      if (fragment) fragments.add(fragment);
+    }
+  }
+  return [...fragments].flatMap((node) => {
+    if (node.kind !== Kind.FRAGMENT_DEFINITION) return [];
+    const fragmentName = node.name.value;
+    const extensions = { code: "infiniteLoop", fragmentName };
+    const path = pathTo([node]);
+    return [new GraphQLError(`Fragment ${fragmentName} contains an infinite loop`, { nodes: node, path, extensions })];
+  });
+}
+
+/**
+ * Fields of one name that cannot be merged, in the service's words: one error for each name, with all its fields. Pure.
+ * @param errors graphql-js's. Each names the fields of one side and then those of the other, in pairs
+ */
+export function conflictsInServiceWords(errors: readonly GraphQLError[]): GraphQLError[] {
+  const told = new Map<string, { field: string; kind: "a field" | "an argument"; sides: Map<FieldNode, string> }>();
+  for (const { nodes = [] } of errors) {
+    const half = nodes.length / 2;
+    for (const [at, one] of nodes.slice(0, half).entries()) {
+      const other = nodes[half + at];
+      if (one.kind !== Kind.FIELD || other?.kind !== Kind.FIELD) continue;
+      const field = (one.alias ?? one.name).value;
+      const isOfNames = one.name.value !== other.name.value;
+      if (!isOfNames && argumentsOf(one, true) === argumentsOf(other, true)) continue;
+      const kind = isOfNames ? "a field" : "an argument";
+      const { sides } = told.getOrInsertComputed(`${kind} ${field}`, () => ({ field, kind, sides: new Map() }));
+      for (const side of [one, other]) sides.set(side, isOfNames ? side.name.value : argumentsOf(side));
+    }
+  }
+  return [...told.values()].map(({ field, kind, sides }) => {
+    const conflicts = [...sides.values()].join(" or ");
+    return new GraphQLError(`Field '${field}' has ${kind} conflict: ${conflicts}?`, {
+      nodes: [...sides.keys()],
+      path: [],
+      extensions: { code: "fieldConflict", fieldName: field, conflicts },
+    });
+  });
+}
+
+/** The arguments as graphql-ruby writes them: each value as a text of its own. */
+function argumentsOf({ arguments: given = [] }: FieldNode, isSorted = false): string {
+  const written = given.map(({ name, value }) => `${name.value}:${JSON.stringify(print(value))}`);
+  return `{${(isSorted ? written.toSorted() : written).join(",")}}`;
 }
 
 const USED = /^Variable "\$\w+" of type /;
@@ -72,6 +223,7 @@ function withoutRepetition(errors: readonly GraphQLError[]): readonly GraphQLErr
     if (node && name !== undefined) lacking.getOrInsertComputed(node, () => []).push(name);
   }
   return errors.flatMap((error) => {
+    if (repetitionIn(error) || LOOP.test(error.message)) return [];
     const [node] = error.nodes ?? [];
     const [, , , name = ""] = REQUIRED.exec(error.message) ?? [];
     const names = (node && lacking.get(node)) ?? [];
@@ -94,7 +246,7 @@ function linesTo(schema: GraphQLSchema, document: DocumentNode, wanted: Readonly
       if (node.kind === Kind.ARGUMENT || node.kind === Kind.OBJECT_FIELD) types.set(node, String(info.getInputType()));
       if (node.kind === Kind.OBJECT) types.set(node, String(getNamedType(info.getInputType())));
       if (node.kind === Kind.FIELD) types.set(node, String(info.getType()));
-      if (wanted.has(node)) found.set(node, { line: [...open], types });
+      if (wanted.has(node)) found.set(node, { schema, line: [...open], types });
     },
     leave(): void {
       open.pop();
@@ -229,6 +381,51 @@ const WORDINGS: readonly (readonly [RegExp, (named: readonly string[], place: Li
     },
   ],
   [
+    /^Operation of type "(\w+)" must have a selection/,
+    ([typeName = ""], { line }) => {
+      const node = line.find(({ kind }) => kind === Kind.OPERATION_DEFINITION);
+      const name = node?.kind === Kind.OPERATION_DEFINITION ? node.name?.value : undefined;
+      const nodeName =
+        node?.kind === Kind.OPERATION_DEFINITION && name !== undefined
+          ? `${node.operation} '${name}'`
+          : "anonymous query";
+      return {
+        code: "selectionMismatch",
+        message: `Field must have selections (${nodeName} returns ${typeName} but has no selections. Did you mean '${name ?? ""} { ... }'?)`,
+        details: { nodeName, typeName },
+      };
+    },
+  ],
+  [
+    /^Fragment (?:"\w+" )?cannot condition on non composite type "(\w+)"/,
+    ([typeName = ""]) => ({
+      code: "fragmentOnNonCompositeType",
+      message: `Invalid fragment on type ${typeName} (must be Union, Interface or Object)`,
+      details: { typeName },
+    }),
+  ],
+  [
+    /^The directive "@(\w+)" can only be used once/,
+    ([directiveName = ""]) => ({
+      code: "directiveNotUniqueForLocation",
+      message: `The directive "${directiveName}" can only be used once at this location.`,
+      details: { directiveName },
+      areAllNamed: true,
+    }),
+  ],
+  [
+    /^Directive "@(\w+)" may not be used on (\w+)/,
+    ([name = "", place = ""], { schema }) => {
+      const targetName = PLACES.get(place) ?? place;
+      const allowed = (schema.getDirective(name)?.locations ?? []).map((one) => PLACES.get(one) ?? one);
+      return {
+        code: "directiveCannotBeApplied",
+        message: `'@${name}' can't be applied to ${targetName} (allowed: ${allowed.join(", ")})`,
+        details: { targetName, name },
+      };
+    },
+  ],
+  [
     /^Unknown type "(\w+)"/,
     ([typeName = ""], { line }) => {
       const variable = line.find((node) => node.kind === Kind.VARIABLE_DEFINITION);
@@ -297,6 +494,18 @@ const WORDINGS: readonly (readonly [RegExp, (named: readonly string[], place: Li
   ],
   [/cannot represent|does not exist in|^Expected value of|must be|^Expected/, (_, place) => literalWording(place)],
 ];
+
+/** Where directives may stand, as the service calls it. */
+const PLACES: ReadonlyMap<string, string> = new Map([
+  ["QUERY", "queries"],
+  ["MUTATION", "mutations"],
+  ["SUBSCRIPTION", "subscriptions"],
+  ["FIELD", "fields"],
+  ["FRAGMENT_DEFINITION", "fragment definitions"],
+  ["FRAGMENT_SPREAD", "fragment spreads"],
+  ["INLINE_FRAGMENT", "inline fragments"],
+  ["VARIABLE_DEFINITION", "variable definitions"],
+]);
 
 function wordingOf({ message }: GraphQLError, place: LinePlace): Wording | null {
   for (const [pattern, word] of WORDINGS) {

@@ -28,10 +28,15 @@ const DEFINITION = "one of SCHEMA, SCALAR, TYPE, ENUM, INPUT, UNION, INTERFACE";
 
 /**
  * Why a document cannot be parsed, in the service's words: `Expected NAME, actual: LBRACKET ("[") at [1, 135]`. What is
- * wrong inside a text or a number stays in the parser's. Pure.
+ * wrong inside a number stays in the parser's. Pure.
  */
 export function syntaxInServiceWords(error: GraphQLError): GraphQLError {
   const { source, positions: [at] = [], locations: [place] = [] } = error;
+  // The service does not say what is wrong inside a text, and names its beginning.
+  if (source && IN_TEXT.test(error.message)) {
+    const positions = [lastTokenOf(source)];
+    return new GraphQLError("Expected string or block string, but it was malformed", { source, positions });
+  }
   const actual = source && at !== undefined ? tokenAt(source, at) : null;
   if (!actual || !place) return error;
   const [, wanted] = /Expected (.+), found /.exec(error.message) ?? [];
@@ -41,6 +46,22 @@ export function syntaxInServiceWords(error: GraphQLError): GraphQLError {
       ? "Unexpected end of document"
       : `Expected ${expected}, actual: ${actual.name ?? "(none)"} (${JSON.stringify(actual.text)}) at [${place.line}, ${place.column}]`;
   return new GraphQLError(message, { source: error.source, positions: error.positions });
+}
+
+const IN_TEXT = /(?:Unterminated string|within String|escape sequence)/;
+
+/** Where the token begins that cannot be read. */
+function lastTokenOf(source: Source): number {
+  const lexer = new Lexer(source);
+  try {
+    while (lexer.advance().kind !== TokenKind.EOF);
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+  }
+  const ignored = /(?:[\s,\uFEFF]|#[^\n\r]*)*/y;
+  ignored.lastIndex = lexer.token.end;
+  ignored.test(source.body);
+  return ignored.lastIndex;
 }
 
 /** @param wanted as graphql-js words it: `Name`, or a token or keyword in quotes */

@@ -6,6 +6,8 @@ import {
   type GraphQLCompositeType,
   GraphQLError,
   type GraphQLSchema,
+  getNamedType,
+  isCompositeType,
   isObjectType,
   Kind,
   OverlappingFieldsCanBeMergedRule,
@@ -19,7 +21,7 @@ import {
   visitWithTypeInfo,
 } from "graphql";
 import { resourceLimit } from "../run/errors.ts";
-import { inServiceWords } from "./mistakes.ts";
+import { conflictsInServiceWords, inServiceWords } from "./mistakes.ts";
 import { type LackingDocument, reduced } from "./reduced.ts";
 import type { ServiceNames } from "./service-only.ts";
 import { hasTooManyPairs, isNestedTooDeep, isTooDeep, selectsTooMuch, tooDeep } from "./size.ts";
@@ -79,7 +81,7 @@ export function parsedDocument(text: string): DocumentNode | readonly GraphQLErr
 function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
   try {
     const errors = validate(schema, document, rules, { hideSuggestions: true });
-    if (errors.length > 0) return isTooDeep(document) ? errors : inServiceWords(schema, document, errors);
+    if (errors.length > 0) return inServiceWords(schema, document, errors);
     if (isTooDeep(document)) return [tooDeep()];
     return hasTooManyPairs(document) ? [resourceLimit()] : conflictsIn(schema, document);
   } catch (error) {
@@ -106,7 +108,7 @@ function conflictsIn(schema: GraphQLSchema, document: DocumentNode): GraphQLErro
   const types = new TypeInfo(schema);
   const note = { Field: (node: FieldNode) => void parents.set(node, types.getParentType()) };
   visit(document, visitWithTypeInfo(types, note));
-  return errors.filter((error) => !differInTypeAlone(error, parents));
+  return conflictsInServiceWords(errors.filter((error) => !differInTypeAlone(error, parents)));
 }
 
 /**
@@ -130,4 +132,21 @@ function callOf({ name, arguments: given = [] }: FieldNode): string {
   return [name.value, ...given.map((argument) => print(argument)).sort()].join(" ");
 }
 
-const rules: readonly ValidationRule[] = specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule);
+/** The parser takes empty brackets, and the service refuses them. `inServiceWords` knows these words. */
+const selectsSomething: ValidationRule = (context) => ({
+  OperationDefinition(node) {
+    if (node.selectionSet.selections.length > 0) return;
+    const message = `Operation of type "${context.getType()}" must have a selection`;
+    context.reportError(new GraphQLError(message, { nodes: node }));
+  },
+  Field(node) {
+    if (node.selectionSet?.selections.length !== 0 || !isCompositeType(getNamedType(context.getType()))) return;
+    const message = `Field "${node.name.value}" of type "${context.getType()}" must have a selection`;
+    context.reportError(new GraphQLError(message, { nodes: node }));
+  },
+});
+
+const rules: readonly ValidationRule[] = [
+  ...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule),
+  selectsSomething,
+];
