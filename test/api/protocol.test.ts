@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import type { Json } from "../../src/json.ts";
+import type { Kind } from "../../src/kinds/contract/kind.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { until } from "../support/patience.ts";
@@ -170,22 +172,25 @@ describe("conditional requests", () => {
       ["user", { ...shown.user, avatar_url: "https://avatars.example/u/1?v=5" }],
       ["issue", { ...shown, comments: shown.comments + 1 }],
     ] as const;
-    for (const [kind, changed] of changes) {
+    const moves = async (kind: Kind, changed: Json, options: { deleted?: boolean } = {}) => {
       const before = await dateOf();
       expect(await asked(before), kind).toBe(304);
       const at = { id: home?.id ?? 0, fullName: repo, htmlUrl: null };
       // What the mirror shows has its own addresses.
       const text = JSON.stringify(changed).replaceAll(world.url, world.upstream.url);
-      await store(world.ctx, world.upstream, kind, JSON.parse(text), kind === "user" ? undefined : at);
+      await store(world.ctx, world.upstream, kind, JSON.parse(text), kind === "user" ? undefined : at, options);
       expect(await asked(before), kind).toBe(200);
       const after = await dateOf();
       expect(Date.parse(after), kind).toBeGreaterThan(Date.parse(before));
       expect(await asked(after), kind).toBe(304);
-    }
+    };
+    for (const [kind, changed] of changes) await moves(kind, changed);
     const single = `/repos/${repo}/labels/${encodeURIComponent(label.name)}`;
     const date = (await world.get(single)).headers.get("last-modified") ?? "";
     expect(Date.now() - Date.parse(date)).toBeLessThan(60_000);
     expect((await world.get(single, { headers: { "if-modified-since": date } })).status).toBe(304);
+    await moves("milestone", shown.milestone, { deleted: true });
+    await moves("label", label, { deleted: true });
   });
 
   test("what upstream shows in addition moves no date", async () => {
@@ -294,6 +299,7 @@ describe("addresses", () => {
     const write = await world.send("POST", `/repos/${shown.full_name}/issues`, { body: '{"title":"t"}' });
     expect(write.status).toBe(307);
     expect(write.headers.get("location")).toBe(`${world.url}/repositories/${shown.id}/issues`);
+    expect(write.body.message).toBe("Moved Permanently");
     expect((await world.get(`/repos/${owner}/renamed`)).body.full_name).toBe(`${owner}/renamed`);
   });
 });

@@ -111,7 +111,8 @@ export function ok(body: string | Buffer, extra: Omit<Answer, "status" | "body">
 export function moved({ method, api, query }: Call, path: string): Answer {
   const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
   const body = JSON.stringify({
-    message: isRead(method) ? "Moved Permanently" : "Temporary Redirect",
+    // The service was recorded to say so with both.
+    message: "Moved Permanently",
     url: location,
     documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
   });

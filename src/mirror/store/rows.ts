@@ -212,13 +212,15 @@ function columnsOf(resource: Resource, row: RowWrite): Record<string, Json> {
 }
 
 /**
- * When a known value became another, in whole seconds, as Last-Modified counts. They are rounded up: what was shown
+ * When a known value became another, or the resource was deleted, in whole seconds, as Last-Modified counts. They are rounded up: what was shown
  * within that second before is older. Null: none did.
  */
 function changedAt({ isVersioned }: Resource, { stored, before, group }: RowWrite): string | null {
   if (!before) return null;
-  const { fields, stamp } = before.stored;
-  if (Object.entries(fields).every(([key, value]) => sameValue(value, stored.fields[key]))) return null;
+  const { fields, stamp, deletedAt } = before.stored;
+  const isSame = Object.entries(fields).every(([key, value]) => sameValue(value, stored.fields[key]));
+  // Whatever carried a deleted resource is shown without it.
+  if (isSame && (deletedAt === null) === (stored.deletedAt === null)) return null;
   const hasMoved = isVersioned && stored.stamp.updatedAt > stamp.updatedAt;
   const at = hasMoved ? stored.stamp.updatedAt : Math.max(...group.map((one) => one.stamp.seenAt));
   return new Date(Math.ceil(at / 1_000) * 1_000).toISOString();
