@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
-import { editIssue } from "../../src/simulator/changes/issues.ts";
+import { createIssue, editIssue } from "../../src/simulator/changes/issues.ts";
 import { createMilestone } from "../../src/simulator/changes/milestones.ts";
 import { openSimulated, type Reply, rel, rels, type Simulated } from "./simulated.ts";
 
@@ -291,4 +291,47 @@ test("repositories are listed for the caller, an account and an organisation", a
   expect((await it.get(`/organizations/${org.id}/repos?per_page=1&page=2`)).body[0].name).toBe("Open");
   const [row] = (await it.get("/user/repos")).body;
   expect(row.permissions).toEqual({ admin: true, maintain: true, push: true, triage: true, pull: true });
+});
+
+test("issues are listed across repositories, for those who have to do with them", async () => {
+  await using it = await openSimulated();
+  const { world } = it.simulator;
+  const acme = world.addUser({ login: "acme", type: "Organization", memberIds: [it.owner.id] });
+  const theirs = world.addRepository({ ownerId: acme.id, name: "theirs" });
+  const mine = it.issue("mine");
+  editIssue(world, it.owner.id, mine, { assigneeIds: [it.owner.id] });
+  const other = createIssue(world, it.owner.id, { repository: theirs, title: "of the organisation" });
+  const titles = async (path: string) => (await it.get(path)).body.map(({ title }: { title: string }) => title);
+  expect(await titles("/issues")).toEqual(["mine"]);
+  expect((await titles("/issues?filter=all")).sort()).toEqual(["mine", "of the organisation"]);
+  expect(await titles("/user/issues?filter=created")).toEqual(["mine"]);
+  expect(await titles("/orgs/acme/issues?filter=created")).toEqual([other.title]);
+  expect((await it.get("/orgs/acme/issues?filter=all")).body[0].repository.full_name).toBe("acme/theirs");
+  expect((await it.get("/issues?state=")).status).toBe(422);
+  expect((await it.get("/issues", { token: null })).status).toBe(401);
+});
+
+test("repositories and labels are searched, and a search of nothing that is there is refused", async () => {
+  await using it = await openSimulated();
+  await it.ask("POST", "/repos/octo/demo/labels", { body: { name: "needs care", color: "ededed" } });
+  const headers = { accept: "application/vnd.github.text-match+json" };
+  const found = await it.get("/search/repositories?q=demo", { headers });
+  expect(found.body).toMatchObject({ total_count: 1, incomplete_results: false });
+  expect(found.headers.get("x-github-media-type")).toBe("github.v3; param=text-match; format=json");
+  expect(found.body.items[0].text_matches).toEqual([
+    {
+      object_url: `${it.simulator.url}/repositories/${it.repository.id}`,
+      object_type: "Repository",
+      property: "name",
+      fragment: "demo",
+      matches: [{ text: "demo", indices: [0, 4] }],
+    },
+  ]);
+  const labels = await it.get(`/search/labels?repository_id=${it.repository.id}&q=care`);
+  expect(labels.body.items).toMatchObject([{ name: "needs care", score: 1 }]);
+  expect((await it.get("/search/labels?repository_id=1&q=care")).status).toBe(404);
+  const nothing = await it.get("/search/issues?q=repo:octo/none%20org:nobody");
+  expect(nothing.status).toBe(422);
+  expect(nothing.body.errors[0].message).toMatch(/^The listed users and repositories cannot be searched/);
+  expect((await it.get("/search/issues?q=repo:octo/none%20repo:octo/demo")).status).toBe(200);
 });

@@ -149,6 +149,23 @@ function repositoriesFor(call: Searcher, terms: readonly Term[]): Repository[] {
   return found;
 }
 
+/** Whether the query names repositories or owners, and the caller may see none of them. */
+export function namesNothing(call: Searcher, query: string): boolean {
+  const scopes = termsOf(query).filter(
+    ({ negated, name }) => !negated && (name === "repo" || name === "org" || name === "user"),
+  );
+  const owners = scopes.filter(({ name }) => name !== "repo");
+  const isOwner = owners.some(({ value }) => value === "@me" || call.world.userByLogin(value) !== undefined);
+  return scopes.length > 0 && !isOwner && repositoriesFor(call, scopes).length === 0;
+}
+
+/** The words and phrases that a query looks for. */
+export function wordsOf(query: string): string[] {
+  return termsOf(query).flatMap(({ negated, name, value }) =>
+    negated || name !== null || /^(?:AND|NOT)$/.test(value) ? [] : [value.toLowerCase()],
+  );
+}
+
 /** Undefined for terms that do not narrow issues down. */
 function issueTest(call: Searcher, term: Term): ((issue: Issue) => boolean) | undefined {
   const { world } = call;

@@ -8,7 +8,7 @@ import { type Answer, type Call, inaccessible, notFound, ok } from "./call.ts";
 import { paged } from "./pagination.ts";
 import { timeOf } from "./times.ts";
 
-function viewer(call: Call): User {
+export function viewer(call: Call): User {
   if (!call.token) throw new Refusal(401, "Requires authentication");
   if (isIntegration(call.token)) throw inaccessible(call.token);
   return call.world.user(call.token.userId);
@@ -77,7 +77,7 @@ function known(word: string | null, words: readonly string[]): string | null {
   return word !== null && words.includes(word) ? word : null;
 }
 
-function relationOf(
+export function relationOf(
   call: Call,
   user: User,
   repository: Repository,
@@ -135,7 +135,7 @@ function listed(call: Call, rows: Repository[]): Answer {
   return paged(call, { rows, size: rows.length }, (row) => summary(call, row));
 }
 
-function visibleRepositories(call: Call): Repository[] {
+export function visibleRepositories(call: Call): Repository[] {
   return [...call.world.repositories.values()].filter((repository) => call.view.roleOf(repository) !== undefined);
 }
 

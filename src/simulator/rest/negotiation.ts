@@ -25,6 +25,7 @@ export function mediaOf(accept: string | undefined): {
   readonly file: "diff" | "patch" | null;
   readonly name: string;
 } {
+  const [matching] = /\.text-match(?=\+json|\s*(?:[;,]|$))/.exec(accept ?? "") ?? [];
   for (const part of (accept ?? "").split(",")) {
     const type =
       /^application\/vnd\.github(?:\.v3|-commitcomment|\.v3-commitcomment)?\.(raw|text|html|full|diff|patch)(?:\+json)?$/.exec(
@@ -32,9 +33,10 @@ export function mediaOf(accept: string | undefined): {
       )?.[1];
     if (type === "diff" || type === "patch") return { bodyForm: "raw", file: type, name: `github.v3; param=${type}` };
     if (type === "raw" || type === "text" || type === "html" || type === "full")
-      return { bodyForm: type, file: null, name: `github.v3; param=${type}; format=json` };
+      return { bodyForm: type, file: null, name: `github.v3; param=${matching ? "text-match" : type}; format=json` };
   }
-  return { bodyForm: "raw", file: null, name: "github.v3; format=json" };
+  const name = matching ? "github.v3; param=text-match; format=json" : "github.v3; format=json";
+  return { bodyForm: "raw", file: null, name };
 }
 
 /**

@@ -15,6 +15,7 @@ import * as hooks from "./hooks.ts";
 import * as issueEvents from "./issue-events.ts";
 import { listIssues } from "./issue-list.ts";
 import * as issues from "./issues.ts";
+import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issues-across.ts";
 import * as labels from "./labels.ts";
 import { LINK_ROUTES } from "./links.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./meta.ts";
@@ -23,7 +24,7 @@ import * as pulls from "./pulls.ts";
 import * as repositories from "./repositories.ts";
 import * as reviews from "./reviews.ts";
 import { inRepository, type Method, type Route } from "./router.ts";
-import { getIssueSearch } from "./search.ts";
+import { getIssueSearch, getLabelSearch, getRepositorySearch } from "./search.ts";
 
 function route(method: Method, pattern: string, docs: string, run: (call: Call) => Answer): Route {
   return { method, pattern, docs, run };
@@ -42,6 +43,15 @@ export const ROUTES: readonly Route[] = [
   route("GET", "/versions", "meta/meta#get-all-api-versions", getVersions),
   route("GET", "/rate_limit", "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user", getRateLimit),
   route("GET", "/search/issues", "search/search#search-issues-and-pull-requests", getIssueSearch),
+  route("GET", "/search/repositories", "search/search#search-repositories", getRepositorySearch),
+  route("GET", "/search/labels", "search/search#search-labels", getLabelSearch),
+  route("GET", "/issues", "issues/issues#list-issues-assigned-to-the-authenticated-user", listIssuesAcross),
+  route(
+    "GET",
+    "/user/issues",
+    "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user",
+    listOwnIssues,
+  ),
   route("GET", "/user", "users/users#get-the-authenticated-user", getViewer),
   route("GET", "/user/repos", "repos/repos#list-repositories-for-the-authenticated-user", listViewerRepositories),
   route(
@@ -63,6 +73,14 @@ export const ROUTES: readonly Route[] = [
   route("GET", "/users/:login/repos", "repos/repos#list-repositories-for-a-user", listUserRepositories),
   route("GET", "/orgs/:login", "orgs/orgs#get-an-organization", getOrganization),
   route("GET", "/organizations/:id", "orgs/orgs#get-an-organization", getOrganization),
+  ...["/orgs/:login/issues", "/organizations/:id/issues"].map((path) =>
+    route(
+      "GET",
+      path,
+      "issues/issues#list-organization-issues-assigned-to-the-authenticated-user",
+      listOrganizationIssues,
+    ),
+  ),
   route("GET", "/orgs/:login/repos", "repos/repos#list-organization-repositories", listOrganizationRepositories),
   route("GET", "/organizations/:id/repos", "repos/repos#list-organization-repositories", listOrganizationRepositories),
   route("POST", "/orgs/:login/repos", "repos/repos#create-an-organization-repository", repositories.postRepository),
