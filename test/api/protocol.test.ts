@@ -304,6 +304,51 @@ describe("addresses", () => {
   });
 });
 
+describe("the form of ids", () => {
+  const form = "x-github-next-global-id";
+  // Licences have no newer form.
+  const idsIn = (text: string) => [...text.matchAll(/"node_id":"(?!MDc6TGljZW5zZ)([^"]+)"/g)].map(([, id = ""]) => id);
+
+  test.each([
+    "",
+    "/issues?state=all&per_page=100",
+    "/issues/1",
+    "/pulls?state=all",
+    "/issues/comments",
+    "/pulls/comments",
+    "/milestones?state=all",
+    "/assignees",
+  ])("is chosen by a header in %s too, and what was kept in one form is not shown in the other", async (path) => {
+    const at = `/repos/${repo}${path}`;
+    const [plain, next, zero, again] = [
+      await world.get(at),
+      await world.get(at, { headers: { [form]: "1" } }),
+      await world.get(at, { headers: { [form]: "0" } }),
+      await world.get(at, { headers: { [form]: "1" } }),
+    ];
+    const older = idsIn(plain.text).filter((id) => !id.includes("_"));
+    expect(older.length).toBeGreaterThan(0);
+    expect(idsIn(next.text).filter((id) => !/^[A-Z]+_/.test(id))).toEqual([]);
+    const theirs = new Set(idsIn((await world.getUpstream(at, { headers: { [form]: "1" } })).text));
+    expect(theirs.intersection(new Set(idsIn(next.text))).size).toBeGreaterThan(idsIn(next.text).length === 1 ? 0 : 1);
+    expect(zero.text).toBe(plain.text);
+    expect(again.text).toBe(next.text);
+    expect(next.headers.get("etag")).not.toBe(plain.headers.get("etag"));
+  });
+
+  test("is chosen for accounts, searches and one's own page", async () => {
+    const [owner = ""] = repo.split("/");
+    for (const path of [`/users/${owner}`, `/search/issues?q=repo:${repo}`, "/user/repos", "/issues?filter=all"]) {
+      const { text } = await world.get(path, { headers: { [form]: "1" } });
+      expect(idsIn(text).length, path).toBeGreaterThan(0);
+      expect(
+        idsIn(text).filter((id) => !id.includes("_")),
+        path,
+      ).toEqual([]);
+    }
+  });
+});
+
 describe("the newer version of the dialect", () => {
   const headers = { "x-github-api-version": "2026-03-10" };
   test.each(["", "/issues", "/issues/1", "/pulls", "/issues/comments"])(

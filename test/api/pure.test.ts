@@ -2,8 +2,8 @@ import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ownBytes } from "../../src/api/call/kept-bodies.ts";
+import { decodeId, nextId } from "../../src/api/dialect/node-id.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../../src/api/dialect/paging.ts";
-import { decodeId, nextId } from "../../src/api/graphql/call/node-id.ts";
 import { compressed } from "../../src/http/reply.ts";
 
 describe("cursors", () => {

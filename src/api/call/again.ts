@@ -239,7 +239,7 @@ export class Again {
     if (this.#remembered === null || method !== "GET" || wantsNoCache(headers) || headers.prefer !== undefined)
       return null;
     const from = this.#ctx.config.publicUrl === null ? `${exchange.protocol} ${exchange.host}` : "";
-    return `${requestTarget}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}`;
+    return `${requestTarget}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers["x-github-next-global-id"]}\n${headers.cookie}`;
   }
 }
 

@@ -56,6 +56,8 @@ export interface Call {
   body: string;
   /** In which form the answer is asked for. */
   media: MediaType;
+  /** Whether ids are asked for in their newer form: see `hasNextIds`. */
+  hasNextIds: boolean;
   /** The repositories that the answer has shown something of so far; the first is the one that was asked for. */
   met: Set<number>;
   /** When what is embedded in what is shown last changed, in ms; 0: never, as far as the mirror saw. */

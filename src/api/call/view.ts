@@ -6,10 +6,11 @@ import { rowNamed } from "../../mirror/render/left-out.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../../mirror/render/rendering.ts";
 import { accessLevelOf, hasMirrorsRights, permissionsOf } from "../callers/permissions.ts";
 import { type Frame, joined } from "../dialect/elements.ts";
+import { withNextIds } from "../dialect/node-id.ts";
 import type { ApiContext, Call } from "./call.ts";
 
 export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "access"> &
-  Partial<Pick<Call, "met" | "embedded" | "reading" | "publicRights">>;
+  Partial<Pick<Call, "met" | "embedded" | "reading" | "publicRights" | "hasNextIds">>;
 
 /**
  * Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. Null: the document
@@ -25,7 +26,8 @@ export async function showEach(call: Viewer, documents: StoredDocument[]): Promi
     const name = () => rowNamed(documents[at] ?? { repositoryId: 0, document: "" });
     const restrictOne = (whole: string) =>
       call.ctx.mirror.leftOut.unless(name, () => restrict(whole, call, mayHoldRepository(documents[at])));
-    restricted.push(text === null ? null : restrictOne(text));
+    const one = text === null ? null : restrictOne(text);
+    restricted.push(one !== null && call.hasNextIds ? withNextIds(one, documents[at]?.repositoryId ?? 0) : one);
   }
   return restricted;
 }
@@ -53,7 +55,7 @@ export async function showList(
   { areRepositories = documents.some(isRepository) }: { areRepositories?: boolean } = {},
 ): Promise<Buffer> {
   const list =
-    isWholeToAll(call) && !areRepositories
+    isWholeToAll(call) && !areRepositories && !call.hasNextIds
       ? await renderList(call.ctx.mirror.shared, await withoutHiddenAddresses(call, documents), audienceOf(call))
       : null;
   return list ?? joined(await showAll(call, documents), LIST_FRAME, call.ctx.mirror.pace);

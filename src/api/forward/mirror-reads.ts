@@ -166,7 +166,7 @@ export function rightsOf(rest: string): TakenRights | null {
 
 function headersOf({ headers, version }: Call): Record<string, string> {
   const sent: Record<string, string> = { "x-github-api-version": version };
-  for (const name of ["accept", "if-none-match", "if-modified-since"]) {
+  for (const name of ["accept", "if-none-match", "if-modified-since", "x-github-next-global-id"]) {
     const value = [headers[name] ?? ""].flat().join(", ");
     if (value !== "") sent[name] = value;
   }

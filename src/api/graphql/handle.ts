@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { staleAfterMs } from "../../config.ts";
@@ -17,6 +16,7 @@ import { type ApiRequest, answerRequest, type PipelineParts } from "../call/pipe
 import { accessOf, classOf, mayBeForwarded, type User } from "../callers/permissions.ts";
 import { payerName, quotaHeaders } from "../callers/quota.ts";
 import { ApiFault, faultBody, retryAt } from "../dialect/fault.ts";
+import { hasNextIds } from "../dialect/node-id.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
 import { apiAddress, commonHeaders, dialectReply, graphqlText, PART, serverHeaders } from "../dialect/protocol.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
@@ -379,11 +379,6 @@ async function textOf(request: ApiRequest, caller: User): Promise<string> {
     if (error instanceof HttpError && error.status < 500) await request.spend(caller, 1);
     throw error;
   }
-}
-
-/** GitHub docs: with 1 each id has the newer form. Without it, or with 0, an id is shown as upstream showed it. */
-function hasNextIds({ "x-github-next-global-id": form }: IncomingHttpHeaders): boolean {
-  return form === "1";
 }
 
 function reply(

@@ -23,6 +23,7 @@ import type { Source } from "../callers/spared.ts";
 import { isLaidOut, laidOut } from "../dialect/elements.ts";
 import { ApiFault, faultBody, quotaSpent, REST_DOCS } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
+import { hasNextIds } from "../dialect/node-id.ts";
 import { doubtHeaders } from "../dialect/preferences.ts";
 import {
   API_VERSIONS,
@@ -193,6 +194,7 @@ export class Rest {
       version: reading.version,
       requestId: request.id,
       media: reading.media,
+      hasNextIds: hasNextIds(headers),
       met: new Set(),
       embedded: { changedAt: 0 },
       publicRights: new Map(),

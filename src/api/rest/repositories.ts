@@ -6,6 +6,7 @@ import { type Answer, type Call, ok, type RepositoryCall } from "../call/call.ts
 import { showOne } from "../call/view.ts";
 import { learnPublicRights, requireUser } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
+import { withNextIds } from "../dialect/node-id.ts";
 import { choice, moment } from "../dialect/protocol.ts";
 import { fetchAndStoreWhole, repositoryOrder, showToAll } from "./accounts.ts";
 import { askedPage, pageDb, repositoryPage } from "./page.ts";
@@ -18,7 +19,8 @@ export async function getViewer(call: Call): Promise<Answer> {
     if (profile === null) throw new ApiFault(403, "Resource not accessible by integration");
     const updatedAt = textOf(objectOf(JSON.parse(profile)).updated_at);
     const lastModified = updatedAt === null ? null : new Date(updatedAt);
-    return ok(profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`), { lastModified });
+    const shown = profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`);
+    return ok(call.hasNextIds ? withNextIds(shown, 0) : shown, { lastModified });
   }
   const known = await findUser(call.ctx.db, userId);
   if (!known) throw notFound();

@@ -250,7 +250,7 @@ async function keptOrRendered(
 /** The page's name: the question, the form of the answer, and the class of callers that see the same. */
 function pageKey(call: Call, right: PublicRight | null): string {
   const rights = right === null ? "" : `\n${right.repositoryId} ${right.level}`;
-  return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}${rights}`;
+  return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form} ${call.hasNextIds}\n${classOf(call.caller)}${rights}`;
 }
 
 /**

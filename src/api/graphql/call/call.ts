@@ -32,13 +32,13 @@ import type { Kept, Reading } from "../../../mirror/unchanged/unchanged.ts";
 import type { ApiContext } from "../../call/call.ts";
 import { classOf, notAccessible, type User } from "../../callers/permissions.ts";
 import type { QuotaFigures } from "../../callers/quota.ts";
+import { nextId } from "../../dialect/node-id.ts";
 import type { ChangeStreams } from "../../streams/change-streams.ts";
 import type { Writer } from "../../writes/send-once.ts";
 import type { Cost } from "../documents/query.ts";
 import { BeyondMirrorError, notGiven, typedError } from "../run/errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept-lists.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
-import { nextId } from "./node-id.ts";
 
 /** Fields that find a repository before the rows in it, or that show no repository. */
 const FINDS: ReadonlySet<string> = new Set(["__typename", "rateLimit", "repository"]);

@@ -1,6 +1,6 @@
 import type { Fields, Json } from "../../../json.ts";
 import type { RepositoryNodeKind } from "../../../mirror/read/nodes.ts";
-import type { OtherNodeType } from "./node-id.ts";
+import type { OtherNodeType } from "../../dialect/node-id.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
 export type NodeKind =

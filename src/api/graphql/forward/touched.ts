@@ -7,9 +7,9 @@ import { findPullKeys } from "../../../mirror/read/pulls.ts";
 import type { AccessScope, ShownRepository } from "../../../mirror/read/repositories.ts";
 import type { RefName } from "../../../mirror/store/refs.ts";
 import type { ApiContext } from "../../call/call.ts";
+import { type DecodedId, decodeId } from "../../dialect/node-id.ts";
 import type { Thing, Touched } from "../../forward/forwarded-writes.ts";
 import { commentThing, issueThings, refsOfPulls, repositoryThing } from "../../forward/touched.ts";
-import { type DecodedId, decodeId } from "../call/node-id.ts";
 
 /** How many ids are looked up at most. */
 export const MOST_IDS = 50;

@@ -1,13 +1,13 @@
 /** The mutations. Each is sent to upstream once; its result is shown from the mirror. */
 import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { referenceId } from "../../../kinds/contract/placeholders.ts";
+import { decodeId } from "../../dialect/node-id.ts";
 import { writeCursor } from "../../dialect/paging.ts";
 import * as comments from "../../writes/comment-writes.ts";
 import * as issues from "../../writes/issue-writes.ts";
 import * as pulls from "../../writes/pull-writes.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
-import { decodeId } from "../call/node-id.ts";
 import { rightFor } from "../resolve/fields.ts";
 import { typedError } from "../run/errors.ts";
 import type { FieldInfo } from "../run/plan.ts";

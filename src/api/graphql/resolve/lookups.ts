@@ -1,7 +1,7 @@
 import { decoded } from "../../../http/router.ts";
+import { decodeId } from "../../dialect/node-id.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
-import { decodeId } from "../call/node-id.ts";
 import { typedError } from "../run/errors.ts";
 import { given } from "./fields.ts";
 

@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from "node:http";
+
 /**
  * Global ids. The service has two generations, and both are accepted. The older is base64 of `0<length>:<Type><id>`.
  * The newer is a prefix for the type and base64url of a MessagePack array `[0, …, id]`. Pure.
@@ -47,6 +49,22 @@ const PREFIX_OF: ReadonlyMap<string, string> = new Map([
 ]);
 /** These lie in no repository, or are one: their newer ids name none beside. */
 const ALONE: ReadonlySet<string> = new Set(["User", "Organization", "Bot", "Mannequin", "Repository"]);
+
+/** GitHub docs: with 1 each id has the newer form. Without it, or with 0, an id is shown as upstream showed it. */
+export function hasNextIds({ "x-github-next-global-id": form }: IncomingHttpHeaders): boolean {
+  return form === "1";
+}
+
+/**
+ * A document of REST with its ids in the newer form, as the service was seen to answer under this header. What people
+ * wrote holds no such key: its quotes are escaped.
+ */
+export function withNextIds(text: string, repositoryId: number): string {
+  return text.replace(/"node_id":"([^"\\]+)"/g, (whole, id: string) => {
+    const next = nextId(id, repositoryId);
+    return next === null ? whole : `"node_id":"${next}"`;
+  });
+}
 
 /** The newer form of an id. Null: it has that form already, or nothing shows what it would be. */
 export function nextId(text: string, repositoryId: number): string | null {
