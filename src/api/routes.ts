@@ -130,8 +130,10 @@ export function openApi(
       };
   return {
     routes: [
-      { method: "POST", path: "/graphql", handle: doors.query },
-      { method: "POST", path: "/api/graphql", handle: doors.query },
+      ...["POST", "GET"].flatMap((method) => [
+        { method, path: "/graphql", handle: doors.query },
+        { method, path: "/api/graphql", handle: doors.query },
+      ]),
       { method: "GET", path: "/-/events", handle: doors.feed },
       { method: "GET", path: POSITION_PATH, handle: doors.position },
       ...description({ ...ctx, requestIds }, REST_OPERATIONS),

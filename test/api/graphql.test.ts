@@ -267,6 +267,18 @@ test("introspection is answered", async () => {
   expect(body.data.__type.fields.map((field: Body) => field.name)).toContain("stateReason");
 });
 
+test("a GET answers the schema: as an introspection's result, or as text", async () => {
+  for (const path of ["/graphql", "/api/graphql"]) {
+    const asked = await world.get(path);
+    expect([asked.status, asked.headers.get("x-github-media-type")]).toEqual([200, "github.v4; format=json"]);
+    expect(asked.body.data.__schema.queryType.name).toBe("Query");
+  }
+  const { body } = await world.get("/graphql", { headers: { accept: "application/vnd.github.v4.idl" } });
+  expect(body.data).toContain("type Issue implements");
+  expect(await world.send("HEAD", "/graphql")).toMatchObject({ status: 200, text: "" });
+  expect((await world.get("/graphql", { token: null })).status).toBe(401);
+});
+
 test("an answer says how long ago upstream confirmed the repositories that it shows", async () => {
   const query =
     "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { issues(first: 1) { nodes { title } } } }";

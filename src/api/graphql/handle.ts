@@ -1,9 +1,9 @@
-import { execute, type GraphQLError } from "graphql";
+import { execute, type GraphQLError, getIntrospectionQuery, printSchema } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { staleAfterMs } from "../../config.ts";
 import { HttpError } from "../../http/errors.ts";
 import type { Exchange } from "../../http/exchange.ts";
-import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
+import { encodingOf, freshnessHeaders, isRead, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Confirmation } from "../../mirror/read/repositories.ts";
 import { type Kept, Reading, type RepositoryVersions } from "../../mirror/unchanged/unchanged.ts";
 import { ElsewhereError, isForElsewhere } from "../../operations/elsewhere.ts";
@@ -50,6 +50,10 @@ import { Streams, type Subscriber } from "./subscribe/streams.ts";
 
 const GRAPHQL_DOCS = "https://docs.github.com/graphql";
 
+/** What a GET asks. GitHub's guides ask for the schema so, as JSON or, by this media type, as a text in JSON. */
+const INTROSPECTION = JSON.stringify({ query: getIntrospectionQuery() });
+const IDL = /\bapplication\/vnd\.github\.v4\.idl\b/;
+
 /** How much longer a write may take: it may stand in line, be sent, and wait for upstream's replicas. */
 const MUTATION_MS = 120_000;
 
@@ -78,7 +82,7 @@ interface CallersQuery {
   before: RepositoryVersions;
 }
 
-/** Answers `POST /graphql`. */
+/** Answers `POST /graphql`, and `GET /graphql` with the schema. */
 export class Graphql {
   readonly #parts: GraphqlParts;
   readonly #schema = apiSchema();
@@ -135,7 +139,11 @@ export class Graphql {
     request.figures = await quota.figures(caller, "graphql");
     // Whoever has nothing left cannot pay for an answer, nor for a refusal, so not even the body is read for them.
     if (request.figures?.remaining === 0) return this.#spentReply(request, caller);
-    const text = read ?? (await textOf(request, caller));
+    if (isRead(exchange.method) && IDL.test(exchange.headers.accept ?? "")) {
+      if (await request.spend(caller, 1)) return this.#spentReply(request, caller);
+      return reply(request, 200, JSON.stringify({ data: printSchema(this.#schema) }));
+    }
+    const text = isRead(exchange.method) ? INTROSPECTION : (read ?? (await textOf(request, caller)));
     // The caller is part of the key, since some fields show who asks.
     const form = hasNextIds(exchange.headers) ? "next" : "";
     const key = `${caller.userId} ${classOf(caller)} ${form} ${api}\n${text}`;
