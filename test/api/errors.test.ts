@@ -65,7 +65,7 @@ const cases: Record<string, Case> = {
     docs: AT,
     errors:
       'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
-    headers: { "x-ratelimit-limit": null },
+    headers: { "x-ratelimit-limit": "60", "x-github-api-version-selected": null },
   },
   "a credential that is none": {
     path: () => repo,

@@ -49,6 +49,44 @@ describe("refusals", () => {
     expect([unnamed.status, unnamed.headers.get("x-github-api-version-selected")]).toEqual([200, "2022-11-28"]);
   });
 
+  const heads = ({ headers }: Answered) => ({
+    figures: headers.has("x-ratelimit-limit"),
+    selected: headers.get("x-github-api-version-selected"),
+  });
+
+  test("who is refused for the version has figures, and no version is named", async () => {
+    const used = async () => Number((await world.get("/rate_limit")).body.rate.used);
+    const before = await used();
+    const answer = await world.get(`/repos/${repo}`, { headers: { "x-github-api-version": "v3" } });
+    expect({ status: answer.status, ...heads(answer) }).toEqual({ status: 400, figures: true, selected: null });
+    expect(await used()).toBe(before + 1);
+    const rejected = await world.get(`/repos/${repo}`, { token: "bad" });
+    expect({ status: rejected.status, ...heads(rejected) }).toEqual({ status: 401, figures: false, selected: null });
+  });
+
+  test("what the service has no route for is 404 before all else", async () => {
+    const used = async () => Number((await world.get("/rate_limit")).body.rate.used);
+    const before = await used();
+    for (const path of ["/nothing", `/repos/${repo}/no-such-thing`, `/repos/${repo}/`])
+      for (const version of ["2022-11-28", "v3"])
+        for (const token of [world.token, "bad", null]) {
+          const answer = await world.get(path, { token, headers: { "x-github-api-version": version } });
+          expect({ status: answer.status, ...heads(answer) }, `${path} ${token}`).toEqual({
+            status: 404,
+            figures: token === null,
+            selected: null,
+          });
+        }
+    expect(await used()).toBe(before);
+  });
+
+  test("an anonymous question for the quota is answered in every version", async () => {
+    const headers = { "x-github-api-version": "v3" };
+    const answer = await world.get("/rate_limit", { token: null, headers });
+    expect([answer.status, heads(answer).selected]).toEqual([200, null]);
+    expect((await world.get("/rate_limit", { headers })).status).toBe(400);
+  });
+
   test.each([
     ["a scheme that is none", "Digest abc"],
     ["a token without a scheme", "ghp_abc"],

@@ -75,14 +75,16 @@ export interface NumberedPage {
 
 /**
  * The links of a numbered page. First page: next, last. Last page: prev, first. In between: all four. Beyond the last
- * page: prev, last, first, and both of the former are the last page that has rows. Null: there is one page.
+ * page: prev, last, first, and both of the former are the last page that has rows. Null: there is one page, however far
+ * beyond it was asked.
  */
 export function numberedLink(address: string, query: URLSearchParams, { page, last }: NumberedPage): string | null {
+  if (last <= 1) return null;
   const links: string[] = [];
   const add = (rel: string, number: number) => links.push(link(address, query, { page: String(number) }, rel));
-  if (page > 1) add("prev", Math.min(page - 1, Math.max(last, 1)));
+  if (page > 1) add("prev", Math.min(page - 1, last));
   if (page < last) add("next", page + 1);
-  if (page !== Math.max(last, 1)) add("last", Math.max(last, 1));
+  if (page !== last) add("last", last);
   if (page > 1) add("first", 1);
   return joined(links);
 }

@@ -21,7 +21,7 @@ import { acceptedPermissions, accessOf, mayForwardAs, type User } from "../calle
 import { type CallerQuota, quotaHeaders } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
 import { isLaidOut, laidOut } from "../dialect/elements.ts";
-import { ApiFault, faultBody, quotaSpent, REST_DOCS } from "../dialect/fault.ts";
+import { ApiFault, faultBody, notFound, quotaSpent, REST_DOCS } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { hasNextIds } from "../dialect/node-id.ts";
 import { doubtHeaders } from "../dialect/preferences.ts";
@@ -58,8 +58,15 @@ interface RestReading {
   /** What is published of the operation. Null: it is not served here. */
   known: KnownOperation | null;
   version: ApiVersion;
+  /** The version to name in the reply. Null: none was read. */
+  selected: ApiVersion | null;
   media: MediaType;
   docs: string;
+  /**
+   * The service has no such route. It says so before it judges credential and version, names no version, and shows
+   * figures to those alone who sent no credential.
+   */
+  isUnknown: boolean;
 }
 
 /** An operation's answer, and its caller. */
@@ -69,10 +76,11 @@ interface AnsweredCall {
   signature: string | null;
   call: Call;
   answer: Answer;
+  reading: RestReading;
 }
 
 /**
- * Answers requests of the REST dialect, in the service's order: agent, credential, version, quota, media type, route.
+ * Answers requests of the REST dialect, in the service's order: agent, route, credential, quota, version, media type.
  */
 export class Rest {
   readonly #parts: RestParts;
@@ -99,8 +107,10 @@ export class Rest {
     const reading: RestReading = {
       known,
       version: API_VERSIONS[1],
+      selected: null,
       media: { form: null, patch: null, hasMatches: false },
       docs: REST_DOCS,
+      isUnknown: match === null && serviceRoute(exchange.method, pathInApi(exchange).path) === null,
     };
     return await answerRequest(this.#parts, exchange, {
       route: known?.form ?? serviceRoute(exchange.method, pathInApi(exchange).path) ?? "other",
@@ -123,9 +133,21 @@ export class Rest {
       return forwardedReply(request.id, { ...forwarded, headers: { ...request.replyHeaders, ...forwarded.headers } });
     }
     const { call, operation, asked } = await this.#open(request, match, { reading, learnt });
-    const answer = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, { match: operation, asked });
+    const withoutFigures = () => {
+      if (!reading.isUnknown || request.exchange.headers.authorization === undefined) return;
+      this.#parts.quota.refund(call.caller, request.bucket, 1);
+      request.figures = null;
+    };
+    const answer = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, {
+      match: operation,
+      asked,
+    }).catch((error: unknown) => {
+      withoutFigures();
+      throw error;
+    });
+    if (answer.status === 404) withoutFigures();
     request.metered.source = sourceOf(answer);
-    return await replyTo(this.#parts, { request, signature, call, answer });
+    return await replyTo(this.#parts, { request, signature, call, answer, reading });
   }
 
   /** Forwards what an App asks about itself, once that is paid for. Null: this is no such question. */
@@ -158,15 +180,21 @@ export class Rest {
     const { ctx, quota } = this.#parts;
     const { exchange, metered } = request;
     const { method, headers } = exchange;
-    const caller = await request.caller();
-    reading.version = apiVersion(headers["x-github-api-version"]);
-    if (caller.kind === "user")
-      Object.assign(request.replyHeaders, acceptedHeaders(caller, match?.route ?? null, reading.known));
-    if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
+    const caller = await request.caller().catch((error: unknown) => {
+      throw reading.isUnknown && error instanceof ApiFault && error.status === 401 ? notFound() : error;
+    });
+    const isAnonymous = caller.kind === "anonymous";
+    if (isAnonymous && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: REST_DOCS });
-    if (reading.known) reading.docs = reading.known.docs;
     if (match?.route.isFree) request.figures = await quota.figures(caller, "core");
     else await request.pay(caller);
+    // What anonymous callers ask about their quota, the service answers in every version.
+    if (!reading.isUnknown && !(isAnonymous && match?.route.isFree)) {
+      reading.version = apiVersion(headers["x-github-api-version"]);
+      reading.selected = reading.version;
+    }
+    if (!isAnonymous) Object.assign(request.replyHeaders, acceptedHeaders(caller, match?.route ?? null, reading.known));
+    if (reading.known) reading.docs = reading.known.docs;
     Object.assign(request.replyHeaders, await doubtHeaders(ctx, accessOf(caller), headers));
     const accepted = readAccept(headers.accept);
     const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
@@ -266,7 +294,7 @@ function acceptedScopes({ run, method }: Operation, { docs }: KnownOperation): s
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 async function replyTo(
   { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Pick<Again, "remember"> },
-  { request, signature, call, answer }: AnsweredCall,
+  { request, signature, call, answer, reading }: AnsweredCall,
 ): Promise<Reply> {
   const { exchange, id: requestId, bucket, figures, replyHeaders, metered } = request;
   const { caller, headers: sent } = call;
@@ -275,7 +303,7 @@ async function replyTo(
   const agent = exchange.headers["user-agent"];
   const lasting: Record<string, string> = {
     ...replyHeaders,
-    ...versionHeaders(call.version, call.media),
+    ...versionHeaders(reading.selected, call.media),
     ...(await cacheHeaders(answer, caller, { request: sent, agent, pace, now: ctx.clock.now() })),
     ...answer.headers,
     ...(answer.link ? { Link: answer.link } : {}),
@@ -330,7 +358,7 @@ async function refused(
   const headers = {
     "Content-Type": JSON_TYPE,
     ...replyHeaders,
-    ...versionHeaders(reading.version, reading.media),
+    ...versionHeaders(reading.selected, reading.media),
     ...quotaHeaders(figures, bucket),
     ...fault.headers,
   };
@@ -347,6 +375,9 @@ function keptForm(
   return { encoding, bodyHeaders: { "Content-Type": JSON_TYPE, ...(encoding && { "Content-Encoding": encoding }) } };
 }
 
-function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {
-  return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
+function versionHeaders(selected: ApiVersion | null, media: MediaType): Record<string, string> {
+  return {
+    "X-GitHub-Media-Type": mediaTypeHeader(media),
+    ...(selected && { "X-GitHub-Api-Version-Selected": selected }),
+  };
 }

@@ -49,6 +49,8 @@ export function counted<Row>(call: Call, name: string, rows: readonly Row[], sho
 
 /** Order and choice as the service has them: first page `next, last`; last page `prev, first`; beyond it all but `next`. */
 function numberedLinks(call: Call, page: number, last: number): string[] {
+  // One page has no links, however far beyond it was asked (brekkylab/backlot, measured 2026-09-04).
+  if (last <= 1) return [];
   const links: string[] = [];
   if (page > 1) links.push(numberedLink(call, Math.min(page - 1, last), "prev"));
   if (page < last) links.push(numberedLink(call, page + 1, "next"));
