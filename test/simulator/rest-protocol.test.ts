@@ -54,6 +54,19 @@ test("an unsupported version is 400 before all else but a token that is none", a
   expect((await it.get("/versions")).body).toEqual(["2022-11-28", "2026-03-10"]);
 });
 
+test("a route that there is not is 404 before a credential that is none, and before the version", async () => {
+  await using it = await openSimulated();
+  const headers = { "x-github-api-version": "v3" };
+  for (const token of ["wrong", null]) {
+    const reply = await it.get("/nothing/here", { headers, token });
+    expect(reply.status).toBe(404);
+    expect(reply.headers.has("x-github-api-version-selected")).toBe(false);
+    expect(reply.headers.has("x-ratelimit-limit")).toBe(token === null);
+  }
+  expect((await it.get("/rate_limit", { headers, token: null })).status).toBe(200);
+  expect((await it.get("/rate_limit", { headers })).status).toBe(400);
+});
+
 test("the new version drops assignee, merge_commit_sha, has_downloads and rate", async () => {
   await using it = await openSimulated();
   it.issue();

@@ -37,6 +37,10 @@ export interface Exchange {
   charged: number;
   points: number;
   limited: "primary" | "secondary" | null;
+  /** Whether the version that was asked for has been read: then the answer names it. */
+  hasVersion: boolean;
+  /** Whether no route answers; set when routes are looked for. */
+  isUnrouted: boolean;
   /** Set when a fault cuts the answer short. */
   truncated: boolean;
 }
@@ -91,6 +95,8 @@ export function openExchange(
     charged: 0,
     points: 0,
     limited: null,
+    hasVersion: true,
+    isUnrouted: false,
     truncated: false,
   };
 }

@@ -121,7 +121,14 @@ export class HttpApi {
     const version = header(request, "x-github-api-version");
     // A credential that is none comes before (brekkylab/backlot, measured 2026-09-15).
     const isKnown = credentialOf(request.headers.authorization) === null || exchange.token || exchange.app;
-    if (isKnown && version && !versionOf(version)) {
+    // So does a route that there is not, and what anonymous callers ask about their quota (the same, 2026-09-17).
+    const found = this.#find(exchange);
+    const isAnonymous = request.headers.authorization === undefined;
+    exchange.isUnrouted = !found;
+    exchange.hasVersion = Boolean(isKnown && found && !(isAnonymous && found.route.pattern === "/rate_limit"));
+    if (exchange.hasVersion && version && !versionOf(version)) {
+      exchange.hasVersion = false;
+      this.#service.quota.charge(exchange.caller, exchange.bucket, 1);
       this.#responder.send(exchange, { status: 400, body: unsupportedVersion(version) });
       return;
     }
@@ -148,10 +155,11 @@ export class HttpApi {
   }
 
   #rest(exchange: Exchange, text: string): Answer {
-    const { request, method, path } = exchange;
+    const { request, method } = exchange;
     const { segments, repository, moved } = this.#resolve(exchange);
-    const found =
-      path !== "/" && path.endsWith("/") ? undefined : this.#router.find(method === "HEAD" ? "GET" : method, segments);
+    const found = this.#find(exchange);
+    if (!found && !exchange.token && !exchange.app && credentialOf(request.headers.authorization) !== null)
+      throw notFound();
     const app = authenticated(exchange, found?.route.forApps ?? false);
     if (found) {
       exchange.route = `${found.route.method} ${found.route.pattern}`;
@@ -195,6 +203,12 @@ export class HttpApi {
       mayTouch: (permission) => allows(this.#service.world, token, repository, [{ permission, level }]),
     };
     return dressed(exchange, found.route, found.route.run.inRepository(inRepository));
+  }
+
+  #find(exchange: Exchange): ReturnType<Router["find"]> {
+    const { method, path } = exchange;
+    if (path !== "/" && path.endsWith("/")) return undefined;
+    return this.#router.find(method === "HEAD" ? "GET" : method, this.#resolve(exchange).segments);
   }
 
   /** Callers without a token are refused by what needs one. */

@@ -89,10 +89,10 @@ export class Responder {
       Date: new Date(world.clock.now()).toUTCString(),
       ...commonHeaders(exchange.requestId),
       "X-GitHub-Media-Type": exchange.mediaName,
-      "x-github-api-version-selected": exchange.view.version,
+      ...(exchange.hasVersion ? { "x-github-api-version-selected": exchange.view.version } : {}),
       ...tokenHeaders(exchange.token, exchange.accepted),
       // Calls with a JWT carry none, and neither do refused credentials (seen in 2026).
-      ...((exchange.app && !(exchange.app instanceof Refusal)) || isUnknown(exchange)
+      ...((exchange.app && !(exchange.app instanceof Refusal)) || isUnknown(exchange) || hasNoFigures(exchange)
         ? {}
         : quotaHeaders(quota.state(exchange.caller, exchange.bucket), exchange.bucket)),
     };
@@ -152,6 +152,11 @@ export class Responder {
     const body = { message, documentation_url: documentationUrl, status: String(status) };
     return { status, body, headers: retryAfter === null ? {} : { "Retry-After": String(retryAfter) } };
   }
+}
+
+/** Whether a credential came with a request for no route: such answers were seen without figures in 2026. */
+function hasNoFigures({ request, isUnrouted }: Exchange): boolean {
+  return isUnrouted && request.headers.authorization !== undefined;
 }
 
 /** Whether the caller showed a credential that belongs to nobody. */
