@@ -46,7 +46,7 @@ test("a time of GraphQL is UTC's where no zone is named", () => {
   const type = ours.getType("DateTime");
   if (!isScalarType(type)) throw new Error("The schema has no such type");
   expect(type.coerceInputValue("2026-01-31T12:00:00")).toBe("2026-01-31T12:00:00.000Z");
-  for (const odd of ["5", "yesterday", 5]) expect(() => type.coerceInputValue(odd), String(odd)).toThrow(/DateTime/);
+  for (const odd of ["5", "yesterday", 5]) expect(type.coerceInputValue(odd), String(odd)).toBeUndefined();
 });
 
 /** Ours alone, and they say so. */

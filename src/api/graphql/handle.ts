@@ -86,6 +86,8 @@ interface CallersQuery {
 export class Graphql {
   readonly #parts: GraphqlParts;
   readonly #schema = apiSchema();
+  /** The schema as a text, in JSON. It takes a while to print, and does not change. */
+  #idl: string | null = null;
   readonly #validation = openValidation();
   readonly #documents = new Documents(this.#schema, this.#validation);
   readonly #plans = new Plans(this.#schema);
@@ -141,7 +143,8 @@ export class Graphql {
     if (request.figures?.remaining === 0) return this.#spentReply(request, caller);
     if (isRead(exchange.method) && IDL.test(exchange.headers.accept ?? "")) {
       if (await request.spend(caller, 1)) return this.#spentReply(request, caller);
-      return reply(request, 200, JSON.stringify({ data: printSchema(this.#schema) }));
+      this.#idl ??= JSON.stringify({ data: printSchema(this.#schema) });
+      return reply(request, 200, this.#idl);
     }
     const text = isRead(exchange.method) ? INTROSPECTION : (read ?? (await textOf(request, caller)));
     // The caller is part of the key, since some fields show who asks.

@@ -134,9 +134,7 @@ export class Rest {
     }
     const { call, operation, asked } = await this.#open(request, match, { reading, learnt });
     const withoutFigures = () => {
-      if (!reading.isUnknown || request.exchange.headers.authorization === undefined) return;
-      this.#parts.quota.refund(call.caller, request.bucket, 1);
-      request.figures = null;
+      if (reading.isUnknown && request.exchange.headers.authorization !== undefined) request.figures = null;
     };
     const answer = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, {
       match: operation,
