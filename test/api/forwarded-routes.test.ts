@@ -54,6 +54,16 @@ test("a route that is not mirrored is upstream's answer for a token of upstream'
   expect([head.status, head.text]).toEqual([200, ""]);
   const missing = await ask("/no/such/route");
   expect([missing.status, missing.body.message]).toEqual([404, "Not Found"]);
+  // The version that was selected is upstream's word: of a route that it lacks, as of this one, it names none.
+  const lacked = await ask(`/repos/${repo}/subscribers`);
+  expect(lacked.status).toBe(404);
+  const selected = ({ headers }: typeof ours) => headers.get("x-github-api-version-selected");
+  expect([selected(ours), selected(head), selected(missing), selected(lacked)]).toEqual([
+    "2022-11-28",
+    "2022-11-28",
+    null,
+    null,
+  ]);
 });
 
 test("nobody else is forwarded, and all are told the same, whatever repository they name", async () => {

@@ -301,7 +301,7 @@ async function replyTo(
   const agent = exchange.headers["user-agent"];
   const lasting: Record<string, string> = {
     ...replyHeaders,
-    ...versionHeaders(reading.selected, call.media),
+    ...(answer.stream ? {} : versionHeaders(reading.selected, call.media)),
     ...(await cacheHeaders(answer, caller, { request: sent, agent, pace, now: ctx.clock.now() })),
     ...answer.headers,
     ...(answer.link ? { Link: answer.link } : {}),
@@ -310,7 +310,7 @@ async function replyTo(
     ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: staleAfterMs(ctx.config) }),
     ...lasting,
   };
-  // Upstream's own answer has its own validators, figures and media type.
+  // Upstream's own answer has its own validators, figures, version and media type.
   if (answer.stream)
     return forwardedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
