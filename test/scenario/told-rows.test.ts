@@ -126,7 +126,10 @@ test("all of them are taken back in the end, and the repository is asked for onc
   const first = 6_000_000_000;
   await tellOf("release", first, 20);
   world.simulator.meter.reset();
+  // A question for the repository lasts until all the others have come, however slow the machine.
+  world.simulator.setFaults({ http: [{ match: "^GET /repositories/\\d+$", kind: "slow", delayMs: 1_000 }] });
   await pass(6 * MINUTE);
+  world.simulator.setFaults({});
   const { routes } = world.simulator.meter.read();
   const reads = routes["GET /repos/:owner/:repo/releases/:id"]?.requests ?? 0;
   expect(reads).toBeGreaterThan(5);
