@@ -1,8 +1,13 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
+import { isPull } from "../../src/simulator/world/world.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
+import { pass } from "../support/paced.ts";
 import { openWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -59,3 +64,37 @@ test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
     expect(differences).toEqual([]);
   },
 );
+
+test("a change whose webhook was lost is found though the dates of upstream's answers are hours behind", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 12, repositories: 1, issues: 6, pulls: 2 }),
+  });
+  const upstream = world.simulator.world;
+  const behind = withUpstream(world.ctx, {
+    graphql: async (...asked) => {
+      const answer = await world.ctx.upstream.graphql(...asked);
+      return { ...answer, upstreamNow: new Date(answer.upstreamNow.getTime() - 300 * MINUTE) };
+    },
+  });
+  const sweepAfter = async (ms: number) => {
+    pass(world, ms);
+    await sweep(behind);
+    await world.settle();
+  };
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  await world.settleMarks();
+  for (let minute = 0; minute < 6; minute++) await sweepAfter(MINUTE);
+  const issue = [...upstream.issues.values()].find((one) => !isPull(one));
+  if (!issue) throw new Error("There is no issue");
+  // Webhooks tell of the repository.
+  editIssue(upstream, issue.repository.ownerId, issue, { body: "told" });
+  await world.settle();
+  for (let minute = 0; minute < 3; minute++) await sweepAfter(MINUTE);
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  editIssue(upstream, issue.repository.ownerId, issue, { title: "lost" });
+  await world.settle();
+  world.simulator.setFaults({});
+  for (let minute = 0; minute < 3; minute++) await sweepAfter(MINUTE);
+  expect(await world.ctx.db.count(sql`select from issues where title = 'lost'`)).toBe(1);
+});

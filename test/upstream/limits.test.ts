@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/protocol/errors.ts";
+import { readQuotaHeaders } from "../../src/upstream/protocol/headers.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 
@@ -321,4 +322,24 @@ test("the report shows what is known, by fingerprint", async () => {
       rejectedSince: null,
     })),
   ]);
+});
+
+test("a window ends within the hour, whatever the answer's date says", () => {
+  const now = Date.parse("2026-03-01T12:00:00Z");
+  const reset = now / 1_000 + 1_200;
+  const endFor = (date: string | undefined, end = reset) =>
+    (readQuotaHeaders(
+      {
+        ...(date && { date }),
+        "x-ratelimit-limit": "5000",
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": `${end}`,
+      },
+      now,
+    )?.resetAt ?? 0) - now;
+  // Hours behind, hours ahead, none and none that can be read.
+  for (const date of ["Sun, 01 Mar 2026 07:00:00 GMT", "Sun, 01 Mar 2026 17:00:00 GMT", undefined, "yesterday"])
+    expect(endFor(date)).toBe(1_200_000);
+  // Upstream's clock is an hour and a half ahead, and its window with it.
+  expect(endFor("Sun, 01 Mar 2026 13:30:00 GMT", reset + 5_400)).toBe(1_200_000);
 });

@@ -5,6 +5,7 @@ import type { Context } from "../../context.ts";
 import { objectOf, parseStored, wholeOf } from "../../json.ts";
 import { fittingTime } from "../../mirror/store/fitting.ts";
 import { type Mark, storeMarks } from "../../mirror/store/marks.ts";
+import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
 import { repositorySyncs, sweeps } from "../../schema.ts";
@@ -179,7 +180,23 @@ async function readToldAtOnce(ctx: Context, asked: readonly ToldRepository[]): P
   const isUnclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   const shown = new Set(looks.map(({ due }) => due.id));
   const absent = isUnclear ? [] : asked.map(({ id }) => id).filter((id) => !shown.has(id) && !faults.has(id));
-  return { asked, looks, faults, absent, askedAt, upstreamNow: earlier(upstreamNow, asOf) };
+  const shownNow = clockShown(upstreamNow, looks, askedAt);
+  return { asked, looks, faults, absent, askedAt, upstreamNow: earlier(shownNow, asOf) };
+}
+
+/**
+ * Upstream's clock at the answer. If it dated a row later than its answer, though not later than our clock, the answer's
+ * `Date` is behind, and ours is nearer: changes would count as too young to be judged for as long. Pure.
+ */
+function clockShown(upstreamNow: Date, looks: readonly ToldLook[], now: Date): Date {
+  const behind = upstreamNow.getTime() + CLOCKS_APART_MS;
+  const isBehind = looks.some(({ newest: { issues, pullRequests } }) =>
+    [...issues.nodes, ...pullRequests.nodes].some((row) => {
+      const at = Date.parse(row?.updatedAt ?? "");
+      return at > behind && at <= now.getTime();
+    }),
+  );
+  return isBehind ? now : upstreamNow;
 }
 
 /** Stores what was found. Answers the repositories that have to be read. */
@@ -192,7 +209,9 @@ async function storeToldLooks(
   const found = await findUnheld(
     ctx.db,
     looks.map(({ due, newest, reviewed }) => {
-      return { repositoryId: due.id, newest, reviewed, heldUntil: due.heldUntil ?? new Date(0) };
+      // Upstream's clock may have run ahead at the last look.
+      const heldUntil = due.heldUntil && due.heldUntil <= upstreamNow ? due.heldUntil : new Date(0);
+      return { repositoryId: due.id, newest, reviewed, heldUntil };
     }),
     until,
   );

@@ -72,7 +72,9 @@ export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeli
     if (answer?.kind !== "ok") return "hidden";
     const { upstreamNow, validator } = answer;
     const sinceCheck = upstreamNow.getTime() - (hook.checkedUntil?.getTime() ?? 0);
-    const since = upstreamNow.getTime() - Math.min(sinceCheck, LISTED_MS) - CHECK_OVERLAP_MS;
+    // A check that ended later than it is now was dated by a clock that ran ahead, and says nothing.
+    const readMs = sinceCheck < 0 ? LISTED_MS : Math.min(sinceCheck, LISTED_MS);
+    const since = upstreamNow.getTime() - readMs - CHECK_OVERLAP_MS;
     const isTooOld = hook.checkedUntil !== null && sinceCheck > LISTED_MS;
     read ??= { attempts: [], beyond, upstreamNow, isSettled: true, validator, isTooOld };
     const listed = sentDeliveries(requireList(path, answer.body));

@@ -21,9 +21,15 @@ export type Limit = { kind: "primary" } | { kind: "secondary" };
 /** A header that names a later moment than this is taken for a mistake. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
+/** GitHub docs: the longest window is an hour. */
+const LONGEST_WINDOW_MS = 3_600_000;
+/** How far a window's end may lie outside of it by clocks and delays. */
+const WINDOW_SLACK_MS = 60_000;
+
 /**
  * Reads the window from the headers, its end translated to our clock by the answer's Date. Pure.
- * Date counts whole seconds, so the translation is up to a second late and never early.
+ * Date counts whole seconds, so the translation is up to a second late and never early. If no window ends as that says,
+ * and one may by our clock, the Date is wrong.
  */
 export function readQuotaHeaders(headers: UpstreamHeaders, now: number): BucketState | null {
   const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) =>
@@ -31,8 +37,14 @@ export function readQuotaHeaders(headers: UpstreamHeaders, now: number): BucketS
   );
   if (limit == null || remaining == null || reset == null) return null;
   const date = Date.parse(firstValue(headers.date) ?? "");
-  const ahead = Number.isNaN(date) ? 0 : now - date;
-  return { limit, remaining, reset, resetAt: Math.min(reset * 1_000 + ahead, now + LONGEST_WAIT_MS) };
+  const ends = reset * 1_000;
+  const translated = Number.isNaN(date) ? ends : ends + now - date;
+  const resetAt = !isWindowEnd(translated, now) && isWindowEnd(ends, now) ? ends : translated;
+  return { limit, remaining, reset, resetAt: Math.min(resetAt, now + LONGEST_WAIT_MS) };
+}
+
+function isWindowEnd(at: number, now: number): boolean {
+  return at > now - WINDOW_SLACK_MS && at <= now + LONGEST_WINDOW_MS + WINDOW_SLACK_MS;
 }
 
 /** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
