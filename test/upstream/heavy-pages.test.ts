@@ -107,12 +107,32 @@ test("upstream that answers not even a row is away: nothing is learnt, and nothi
   await using world = await openUpstreamWorld(heavyList(0));
   const away = { name: "UpstreamUnavailableError", status: 502 };
   await expect(world.upstream.get(LIST, backfill)).rejects.toMatchObject(away);
-  expect(new Set(world.asked.map(({ url }) => url))).toEqual(new Set([LIST, LIST.replace("100", "1")]));
+  const single = LIST.replace("100", "1");
+  expect(new Set(world.asked.map(({ url }) => url))).toEqual(new Set([LIST, single, `${single}&page=2`]));
   world.play = heavyList(100);
   world.asked.length = 0;
   await world.upstream.get(LIST, backfill);
   expect(world.asked.map(({ url }) => url)).toEqual([LIST]);
 });
+
+test.each([1, 2, 37, 100, 101, 163, 230])(
+  "row %i, which upstream cannot show even alone, is null in its place, and all others are read",
+  async (odd) => {
+    const play = heavyList(100);
+    await using world = await openUpstreamWorld((asked, response, count) => {
+      const { searchParams } = new URL(asked.url, "http://upstream");
+      const [size, page] = [Number(searchParams.get("per_page")), Number(searchParams.get("page") ?? 1)];
+      const isOn = odd > (page - 1) * size && odd <= page * size;
+      return isOn
+        ? json(response, 500, { message: "Server Error" }, quotaHeaders(4_000))
+        : play(asked, response, count);
+    });
+    const rows: (number | null)[] = [];
+    for await (const page of pages(world.upstream, LIST, backfill))
+      if (page.kind === "ok") rows.push(...(page.body as ({ id: number } | null)[]).map((row) => row?.id ?? null));
+    expect(rows).toEqual(idsFrom(1, 230).map((id) => (id === odd ? null : id)));
+  },
+);
 
 test("whoever waits for a page is told at once that it fails", async () => {
   await using world = await openUpstreamWorld(heavyList(50));

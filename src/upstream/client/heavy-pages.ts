@@ -11,7 +11,8 @@ type ShownPage = Extract<ReadAnswer, { kind: "ok" }>;
 
 /**
  * Reads a page of a list. A page that fails while a single row of it is answered fails by its size: it is asked for in
- * halves, and the size that upstream bears is remembered for the list. For whoever waits, the page is asked for once.
+ * halves, and the size that upstream bears is remembered for the list. A row that upstream cannot show even alone is null
+ * in a list by number. For whoever waits, the page is asked for once.
  * @throws what `get` throws
  */
 export async function readPage(
@@ -32,8 +33,9 @@ export async function readPage(
       return await (size === asked ? get(path, options) : readParts(get, path, { asked, size }, options));
     } catch (error) {
       if (!mayBeBySize(error) || size === 1) throw error;
-      // If a single row fails as well, upstream is away, and nothing is learnt.
-      isAnswering ||= await isAnswered(get, partOf(path, { asked, size: 1 }, 1), options);
+      // If the first two rows fail as well, each alone, upstream is away, and nothing is learnt.
+      const isShown = (row: number) => isAnswered(get, partOf(path, { asked, size: 1 }, row), options);
+      isAnswering ||= (await isShown(1)) || (await isShown(2));
       throw isAnswering ? new TooHeavyError(`${list}: upstream cannot show ${size} rows`, { cause: error }) : error;
     }
   });
@@ -86,7 +88,7 @@ function partOf(path: string, { asked, size }: Sizes, part: number): string {
 async function readParts(get: Get, path: string, sizes: Sizes, options: GetOptions): Promise<ReadAnswer> {
   const parts = sizes.asked / sizes.size;
   const address = (part: number) => partOf(path, sizes, part);
-  let first = await get(address(1), options);
+  let first = await firstPart(get, address, sizes, options);
   // The page is no longer than its first part, whose validator holds for it.
   if (first.kind === "unchanged" && first.next === null) return first;
   if (first.kind === "ok" && first.links.next === undefined) return { ...first, links: wholeLinks(first.links, sizes) };
@@ -110,13 +112,68 @@ async function readParts(get: Get, path: string, sizes: Sizes, options: GetOptio
   // still to be read if the last is read first. The first part is then read again.
   const isBackwards = /[?&]direction=asc(&|$)/.test(path);
   for (const part of isBackwards ? [...others.reverse(), 1] : others) {
-    const answer = await get(address(part), anew);
+    const answer = await readLeft(get, address(part), sizes.size, { options: anew, like: first });
     if (answer.kind !== "ok") return answer;
     if (isBackwards) read.splice(part === 1 ? 0 : 1, part === 1 ? 1 : 0, answer);
     else read.push(answer);
     if (!isBackwards && answer.links.next === undefined) break;
   }
   return joined(read, sizes);
+}
+
+/** If upstream cannot show the first row even alone, and shows the second, null stands for the first. */
+async function firstPart(
+  get: Get,
+  address: (part: number) => string,
+  { asked, size }: Sizes,
+  options: GetOptions,
+): Promise<ReadAnswer> {
+  try {
+    return await get(address(1), options);
+  } catch (error) {
+    if (!mayBeBySize(error) || size > 1 || asked === 1) throw error;
+    const second = await get(address(2), { ...options, conditional: false, anew: false });
+    if (second.kind !== "ok") throw error;
+    return withoutRow(second, address(1));
+  }
+}
+
+/**
+ * Reads a part of a page of which upstream has shown another part: `like`. If it fails, it is divided until the one row
+ * is found that upstream cannot show.
+ * @throws what `get` throws if it shows nothing of a part of several rows
+ */
+async function readLeft(
+  get: Get,
+  path: string,
+  size: number,
+  { options, like }: { options: GetOptions; like: ShownPage },
+): Promise<ReadAnswer> {
+  try {
+    return await get(path, options);
+  } catch (error) {
+    if (!mayBeBySize(error)) throw error;
+    if (size === 1) return withoutRow(like, path);
+    let smaller = Math.ceil(size / 2);
+    while (size % smaller !== 0) smaller -= 1;
+    const sizes = { asked: size, size: smaller };
+    const parts: ShownPage[] = [];
+    for (let part = 1; part <= size / smaller; part++) {
+      const answer = await readLeft(get, partOf(path, sizes, part), smaller, { options, like });
+      if (answer.kind !== "ok") return answer;
+      parts.push(answer);
+      if (answer.links.next === undefined) break;
+    }
+    if (parts.every(({ body }) => rowsIn(body).every((row) => row === null))) throw error;
+    return joined(parts, sizes);
+  }
+}
+
+/** The page of one row, at `path`, that upstream cannot show. Whether another row follows, the next page tells. */
+function withoutRow(like: ShownPage, path: string): ShownPage {
+  const number = (pageOfPath(path) ?? 1) + 1;
+  const next = /[?&]page=/.test(path) ? path.replace(/([?&]page=)\d+/, `$1${number}`) : `${path}&page=${number}`;
+  return { ...like, body: withRows(like.body, [null]), links: { next }, validator: null };
 }
 
 /** One page of its parts. It is as old as the oldest of them, and no validator covers it. */
