@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Fields } from "../../src/json.ts";
+import { marksForConflicts } from "../../src/mirror/store/marks.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import { connectTo, openTestDatabase } from "../support/database.ts";
@@ -89,6 +90,18 @@ test("a push of a row dated in the future may be old, so it replaces nothing", a
   await mirror.merge(observe("issue", titled("dated ahead", "2041-01-01T00:00:00Z"), at(660)));
   expect(await mirror.rows("select title from issues")).toEqual([{ title: "dated ahead" }]);
 });
+
+test.each([null, "no moment", 1_700_000_000])(
+  "a push that is dated %o says nothing of its time, so it replaces nothing, and upstream is asked",
+  async (updated_at) => {
+    await using mirror = await openMirror();
+    await mirror.merge(observe("issue", issue({ title: "read" }), at(0)));
+    const pushed = issue({ title: "pushed", updated_at });
+    const merged = await mirror.merge(observe("issue", pushed, at(600, false)));
+    expect(marksForConflicts(merged, new Date()).map(({ kind }) => kind)).toEqual(["issue"]);
+    expect(await mirror.rows("select title from issues")).toEqual([{ title: "read" }]);
+  },
+);
 
 test("values that no column holds keep no row out, and stand in its document as they came", async () => {
   await using mirror = await openMirror();

@@ -83,7 +83,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     property: 2,
     does: "A late webhook of a row that is dated in the future replaces what came after it.",
     file: "src/mirror/store/merge-rule.ts",
-    replaces: [['if (isAhead && !stamp.read) return "conflict";', 'if (isAhead && !stamp.read) return "newer";']],
+    replaces: [['if (isUndated && !stamp.read) return "conflict";', 'if (isUndated && !stamp.read) return "newer";']],
     tests: ["test/mirror/store.test.ts"],
   },
   {

@@ -42,8 +42,8 @@ export interface Observation {
   before?: Fields;
   /** Of a part of a pull request that does not show its commits: the head at which upstream showed it. */
   head?: string;
-  /** Its `updated_at` lies ahead, and so does not say when it was true. A push may have come at any time since. */
-  isAhead?: boolean;
+  /** Its `updated_at` lies ahead or is no time, and so does not say when it was true. A push may come at any time. */
+  isUndated?: boolean;
 }
 
 export interface Stored {
@@ -361,9 +361,9 @@ function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
   return !read && updatedAt > 0 && seenAt - updatedAt < FRESH_MS;
 }
 
-function order({ stamp, overrules, isAhead }: Observation, known: Stamp): "newer" | "older" | "conflict" {
+function order({ stamp, overrules, isUndated }: Observation, known: Stamp): "newer" | "older" | "conflict" {
   if (overrules && stamp.read && stamp.seenAt > known.seenAt + REPLICA_LAG_MS) return "newer";
-  if (isAhead && !stamp.read) return "conflict";
+  if (isUndated && !stamp.read) return "conflict";
   return compare(stamp, known);
 }
 

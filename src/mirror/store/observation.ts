@@ -192,13 +192,15 @@ function unifyReview(fields: Fields, { read }: Sighting): void {
   if (typeof fields.state === "string") fields.state = fields.state.toUpperCase();
 }
 
-function timedOf(kind: Kind, fields: Fields, at: Sighting): Pick<Observation, "stamp" | "isAhead"> {
+function timedOf(kind: Kind, fields: Fields, at: Sighting): Pick<Observation, "stamp" | "isUndated"> {
   const { isVersioned, progressOf } = resourceOf(kind);
   const seenAt = at.seenAt.getTime();
   if (progressOf) return { stamp: { updatedAt: progressOf(fields), seenAt, read: at.read } };
-  const shown = isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
+  const { updated_at: sent } = fields;
+  if (!isVersioned || sent === undefined) return { stamp: { updatedAt: 0, seenAt, read: at.read } };
+  const shown = typeof sent === "string" ? Date.parse(sent) : Number.NaN;
   const updatedAt = Number.isNaN(shown) ? 0 : orderedAt(shown, seenAt);
-  return { stamp: { updatedAt, seenAt, read: at.read }, isAhead: updatedAt < shown };
+  return { stamp: { updatedAt, seenAt, read: at.read }, isUndated: updatedAt !== shown };
 }
 
 function repositoryIdOf(kind: Kind, at: Sighting): number {
