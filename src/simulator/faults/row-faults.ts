@@ -34,7 +34,8 @@ export function spoilt(body: unknown, faults: readonly RowFault[]): string {
       const shown = value.map((one, at) => walk(one, [...path, at]));
       return shown.filter((one) => one !== HIDDEN);
     }
-    if (!isJsonObject(value)) return value;
+    // An id of digits that no double holds, as `JSON.rawJSON` makes it, is no row.
+    if (!isJsonObject(value) || "rawJSON" in value) return value;
     const own = faults.filter((fault) => hasAll(value, fault));
     for (const { error } of own) if (error !== undefined) errors.push({ path, message: error });
     if (own.some(({ kind }) => kind === "hidden") && typeof path.at(-1) === "number") return HIDDEN;
