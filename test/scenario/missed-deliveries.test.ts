@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { mutate } from "../../src/simulator/control/mutations.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openView } from "../../src/simulator/views/view.ts";
@@ -59,6 +60,28 @@ test("deliveries that failed are asked for again, and checked no more once they 
   expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 });
   expect(world.simulator.meter.read()).toMatchObject({ requests: 1, charged: 0 });
 });
+
+test.each([null, "no moment", "2041-05-05T05:05:05.000Z"])(
+  "failed deliveries that upstream dates %o are asked for again, and checked no more once they have arrived",
+  async (delivered_at) => {
+    await using world = await openHooked();
+    world.simulator.setFaults({ webhooks: { fail: 1 } });
+    for (let number = 1; number <= 3; number++) edit(world, number, "missed");
+    await world.simulator.quiet();
+    pass(world, 2 * MINUTES);
+    const listed = "/deliveries\\?";
+    const where = { event: "issues" };
+    world.simulator.setFaults({ rows: [{ match: listed, where, kind: "with", fields: { delivered_at } }] });
+    expect((await checkDeliveries(world.ctx)).missed).toBeGreaterThanOrEqual(3);
+    await world.settle();
+    expect(await titleOf(world, 3)).toBe("missed");
+    pass(world, 2 * MINUTES);
+    expect((await checkDeliveries(world.ctx)).missed).toBe(0);
+    // No delivery is on its way, so an unchanged list is free from now on.
+    const kept = sql`select from validators where path like '%/deliveries%'`;
+    expect(await world.ctx.db.count(kept)).toBe(1);
+  },
+);
 
 test("what fails again and again is read from upstream instead", async () => {
   await using world = await openHooked();

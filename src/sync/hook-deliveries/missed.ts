@@ -214,7 +214,9 @@ async function checkSent(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
       .onConflictDoUpdate({
         target: [hookChecks.repositoryId, hookChecks.hookId],
         set: {
-          checkedUntil: sql`greatest(${hookChecks.checkedUntil}, ${until})`,
+          // A check whose clock ran ahead counts as of now.
+          checkedUntil: sql`case when ${hookChecks.checkedUntil} <= ${upstreamNow}
+            then greatest(${hookChecks.checkedUntil}, ${until}) else ${until} end`,
           missed: sql`${hookChecks.missed} + ${missed}`,
         },
       });

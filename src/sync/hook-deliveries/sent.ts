@@ -78,9 +78,11 @@ export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeli
     const isTooOld = hook.checkedUntil !== null && sinceCheck > LISTED_MS;
     read ??= { attempts: [], beyond, upstreamNow, isSettled: true, validator, isTooOld };
     const listed = sentDeliveries(requireList(path, answer.body));
-    const recent = listed.filter(({ deliveredAt }) => deliveredAt.getTime() >= since);
-    const settledBefore = read.upstreamNow.getTime() - SETTLED_MS;
-    const settled = recent.filter(({ deliveredAt }) => deliveredAt.getTime() <= settledBefore);
+    // A delivery that is dated by no time, or by one that has not come, is neither old nor young.
+    const recent = listed.filter(({ deliveredAt }) => !(deliveredAt.getTime() < since));
+    const sentAt = read.upstreamNow.getTime();
+    const isYoung = (at: number) => at > sentAt - SETTLED_MS && at <= sentAt + SETTLED_MS;
+    const settled = recent.filter(({ deliveredAt }) => !isYoung(deliveredAt.getTime()));
     if (settled.length < recent.length) read.isSettled = false;
     for (const attempt of await withoutArrived(ctx, hook, settled)) {
       const earlier = missing.get(attempt.guid);

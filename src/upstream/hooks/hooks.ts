@@ -1,4 +1,4 @@
-import { digitsOf, type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf } from "../../json.ts";
+import { digitsOf, type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf, wholeOf } from "../../json.ts";
 import { failureOf, shownObject } from "../protocol/answer.ts";
 import { UpstreamRefusedError } from "../protocol/errors.ts";
 import { pages } from "../protocol/pagination.ts";
@@ -168,7 +168,7 @@ export function sentDeliveries(page: Json): SentDelivery[] {
     id: digitsOf(row.id) ?? "",
     guid: textOf(row.guid) ?? "",
     event: textOf(row.event) ?? "",
-    repositoryId: numberOf(row.repository_id),
+    repositoryId: wholeOf(row.repository_id),
     deliveredAt: new Date(textOf(row.delivered_at) ?? ""),
     statusCode: numberOf(row.status_code) ?? 0,
     status: textOf(row.status) ?? "",
