@@ -79,6 +79,21 @@ test("checks of a pull request are answered as upstream answers them, from the f
   await pass(60_000);
   await expectSame();
 
+  // A status that is made through the mirror is shown at once, and nobody is asked about it.
+  const made = { state: "pending", context: "through", description: "of the mirror's" };
+  const sent = { token: UPSTREAM_TOKEN, body: JSON.stringify(made) };
+  const path = `/repos/${first}/statuses/${pull.pull.head.sha}`;
+  expect(await askAt(world.url, "POST", path, sent)).toMatchObject({ status: 201, body: made });
+  simulator.meter.reset();
+  for (const isHeard of [false, true]) {
+    if (isHeard) await pass(60_000);
+    const shown = await askAt(world.url, "GET", `/repos/${first}/commits/${pull.pull.head.sha}/statuses`, { token });
+    expect([shown.headers.has("x-cache"), shown.body[0]]).toMatchObject([false, made]);
+  }
+  const { routes } = simulator.meter.read();
+  expect(Object.keys(routes).filter((route) => route.includes("status"))).toEqual([]);
+  await expectSame();
+
   // The rerun's webhooks are all lost.
   simulator.setFaults({ webhooks: { fail: 1 } });
   build("failure");

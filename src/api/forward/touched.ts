@@ -47,7 +47,7 @@ export async function touchedAt({ ctx, access, method, path, body }: Call): Prom
   const refs = repository.mirrors.includes("refs")
     ? await refsMovedBy(ctx, { repositoryId: repository.id, method, rest, body })
     : [];
-  const listed = listedAt(repository, { method, rest });
+  const listed = statusAt(repository, rest) ?? listedAt(repository, { method, rest });
   if (listed) return [{ repository, refs, ...listed }];
   const ofActions = repository.mirrors.includes("actions") ? await thingOfActions(ctx.db, repository.id, rest) : null;
   if (ofActions) return [{ repository, refs, things: [ofActions] }];
@@ -162,6 +162,11 @@ export async function refsOfPulls(
   return rows.flatMap(({ repositoryId, name }) =>
     name === null ? [] : [{ repositoryId, kind: "heads" as const, name }],
   );
+}
+
+/** A status is never changed, and the answer to its making shows all of it; its webhook does not. */
+function statusAt({ mirrors }: Pick<ShownRepository, "mirrors">, rest: string): Omit<Touched, "repository"> | null {
+  return mirrors.includes("checks") && /^\/statuses\/[^/]+$/.test(rest) ? { things: [], shows: "status" } : null;
 }
 
 /**
