@@ -3,6 +3,7 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { pushBranch, pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
+import { broughtCommit } from "../../src/simulator/world/commits.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
@@ -72,7 +73,8 @@ const ON_PULL = (selection: string) =>
     pullRequest(number: $number) { ${selection} } } }`;
 const LISTS = ON_PULL(`commits(first: 100) { totalCount pageInfo { hasNextPage hasPreviousPage } nodes {
     pullRequest { number } commit { id oid abbreviatedOid message messageHeadline messageBody authoredDate committedDate url
-      author { name email user { login } } committer { name email } } } }
+      author { name email user { login } } committer { name email }
+      authors(first: 5) { totalCount pageInfo { hasNextPage } nodes { name email user { login } } } } } }
   files(first: 100) { totalCount pageInfo { hasNextPage } nodes { path additions deletions changeType } }`);
 
 test("of every pull request the commits and files are copied, for a request each, and answered as upstream answers", async () => {
@@ -90,6 +92,22 @@ test("GraphQL shows them as upstream does", async () => {
     expect([ours.status, isPassed(ours)]).toEqual([200, false]);
     expect(ours.body).toEqual(theirs.body);
   }
+});
+
+test("only upstream knows whom a message means by its co-authors", async () => {
+  const pull = openPull();
+  const sha = "d".repeat(40);
+  const message = "fix: both\n\nCo-authored-by: Another <another@example.test>";
+  broughtCommit(world.simulator.world, repository.ownerId, repository, {
+    ...{ sha, message, parents: [pull.pull.head.sha] },
+  });
+  pushToPull(world.simulator.world, repository.ownerId, pull, sha);
+  await pass(60_000);
+  await expectHeld(...commitsAndFiles(pull));
+  const { ours, theirs } = await query(LISTS, pull.number, UPSTREAM_TOKEN);
+  expect([isPassed(ours), ours.body]).toEqual([true, theirs.body]);
+  const { ours: part } = await query(LISTS, pull.number);
+  expect(part.body.errors.at(-1)).toMatchObject({ type: "FORBIDDEN", path: expect.arrayContaining(["authors"]) });
 });
 
 test("pages lead to each other", async () => {

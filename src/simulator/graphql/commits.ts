@@ -83,6 +83,7 @@ export const commitFields: Fields<Commit> = {
   committedDate: (row, _, call) => signature(call.view, null, rowOf(call, row).committedAt).date,
   authoredByCommitter: (row, _, call) => rowOf(call, row).authorId === rowOf(call, row).committerId,
   author: (row, _, call) => gitActor(call, rowOf(call, row).authorId, rowOf(call, row).authoredAt),
+  authors: (row, args, call, info) => connection(call, info, args, inOrder(authorsOf(call, rowOf(call, row)))),
   committer: (row, _, call) => gitActor(call, rowOf(call, row).committerId, rowOf(call, row).committedAt),
   additions: (row, _, call) => lines(filesOfCommit(rowOf(call, row)), "additions"),
   deletions: (row, _, call) => lines(filesOfCommit(rowOf(call, row)), "deletions"),
@@ -102,6 +103,16 @@ export const commitFields: Fields<Commit> = {
   statusCheckRollup: (row, _, call) => rollupOf(call, row),
   checkSuites: (row, args, call, info) => suitesConnection(call, info, args, row),
 };
+
+/** The author, and after them whom a trailer of the message names. */
+function authorsOf(call: Call, { authorId, authoredAt, message }: Row) {
+  const first = gitActor(call, authorId, authoredAt);
+  const others = [...message.matchAll(/^co-authored-by: *(.+?) *<(.+?)> *$/gim)].map(([, name = "", email = ""]) => ({
+    ...first,
+    ...{ name, email, user: null, avatarId: 0 },
+  }));
+  return [first, ...others];
+}
 
 export function gitActor(call: Call, userId: number | null, at: number) {
   const { name, email, date } = signature(call.view, userId, at);

@@ -150,17 +150,23 @@ function wordsOf(commit: Fields, call: GraphqlCall): { headline: string; body: s
 
 const gitActor =
   (key: "author" | "committer"): Resolver =>
-  async (node, _args, call) => {
-    const commit = await wholeCommit(node, call);
-    const said = git(commit)[key] ?? null;
-    return said === null
-      ? null
-      : {
-          kind: "GitActor",
-          repositoryId: node.repositoryId,
-          rest: { ...objectOf(said), account: commit[key] ?? null },
-        };
-  };
+  async (node, _args, call) =>
+    gitActorOf(await wholeCommit(node, call), key, node);
+
+function gitActorOf(commit: Fields, key: "author" | "committer", { repositoryId }: Node): Node | null {
+  const said = git(commit)[key] ?? null;
+  return said === null
+    ? null
+    : { kind: "GitActor", repositoryId, rest: { ...objectOf(said), account: commit[key] ?? null } };
+}
+
+/** The author alone. Whom a trailer of the message means, only upstream knows. */
+const authors: Resolver = async (node, args: PageArguments, call, info) => {
+  const commit = await wholeCommit(node, call);
+  const author = gitActorOf(commit, "author", node);
+  if (!author || /co-authored-by/i.test(textOf(git(commit).message) ?? "")) fieldNotHeld(call, info, node.kind);
+  return heldConnection(info, args, [author], { keyOf: () => "" });
+};
 
 export const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
   `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`;
@@ -206,6 +212,7 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
     committedDate: ofWhole((commit) => objectOf(git(commit).committer).date),
     author: gitActor("author"),
     committer: gitActor("committer"),
+    authors,
   },
   GitActor: {
     name: rest("name"),
