@@ -62,6 +62,7 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
     ["/commits/:ref/status", "statuses", checks.getCombinedStatus],
     ["/commits/:ref/statuses", "statuses", checks.listStatuses],
     ["/check-runs/:id", "checks", checks.getCheckRun],
+    ["/check-runs/:id/annotations", "checks", checks.listAnnotations],
     ["/check-suites/:id", "checks", checks.getCheckSuite],
     ["/check-suites/:id/check-runs", "checks", checks.listSuiteRuns],
   ],
@@ -71,6 +72,7 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
     ["/commits", "contents", commits.listCommits],
     ["/commits/:ref", "contents", commits.getCommit],
     ["/commits/:ref/pulls", "pulls", commits.listPullsOfCommit],
+    ["/git/commits/:sha", "contents", commits.getGitCommit],
   ],
   deployments: [
     ["/deployments", "deployments", deployments.listDeployments],

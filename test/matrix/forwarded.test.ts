@@ -56,7 +56,7 @@ function questionsOf({ repository, targets, formerName, pull }: Place): Question
     at(base, `/compare/${sha}...${sha}`),
     at(base, "/commits/main"),
     at(base, "/commits/main/status"),
-    at(base, "/branches/main"),
+    at(base, "/commits/main/branches-where-head"),
     at(base, "/contents/NONE.md"),
     at(base, "/collaborators?affiliation=direct"),
     at(base, `/pulls/${pull.number}`, "application/vnd.github.diff"),

@@ -57,6 +57,14 @@ test("checks of a pull request are answered as upstream answers them, from the f
       const isCombined = path.endsWith("/status");
       expect(ours.body, path).toEqual(isCombined ? { ...(shown as object), repository: ours.body.repository } : shown);
     }
+    for (const { id, status, annotations } of simulator.world.code.checkRuns.values()) {
+      const path = `/repos/${first}/check-runs/${id}/annotations`;
+      const ours = await askAt(world.url, "GET", path, { token });
+      const theirs = await askAt(simulator.url, "GET", path, { token: UPSTREAM_TOKEN });
+      const isHead = (await askAt(world.url, "GET", `/repos/${first}/check-runs/${id}`, { token })).headers;
+      const isHeld = !isHead.has("x-cache") && status === "completed" && annotations.length === 0;
+      expect([path, ours.headers.has("x-cache"), ours.body]).toEqual([path, !isHeld, theirs.body]);
+    }
     const body = JSON.stringify({ query: ROLLUP, variables: { owner, name, number: pull.number } });
     const ours = await askAt(world.url, "POST", "/graphql", { token, body });
     const theirs = await askAt(simulator.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { mergePull } from "../../src/simulator/changes/pulls.ts";
+import { mergePull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { deleteBranch, moveBranch } from "../../src/simulator/changes/refs.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
@@ -155,6 +155,33 @@ test("the newest commits are here with their files, for a request each", async (
       expect([accept, isPassed(ours), ours.status]).toEqual([accept, true, theirs.status]);
     }
   }
+});
+
+test("a commit that some list has is here as an object of Git, and with the branch that ends in it", async () => {
+  const { world: upstream } = world.simulator;
+  const shas = [...history(upstream, repository, head())].map(({ sha }) => sha);
+  const proposed = [...repository.rows.issuesByCreated.ascending()].filter(
+    (one): one is PullIssue => isPull(one) && one.state === "open" && one.pull.head.repositoryId === repository.id,
+  );
+  expect(proposed.length).toBeGreaterThan(0);
+  const heads = proposed.map(({ pull }) => pull.head);
+  const paths = [
+    ...[shas[0], shas[200], ...heads.map(({ sha }) => sha)].map((sha) => `/git/commits/${sha}`),
+    ...[repository.defaultBranch, ...heads.map(({ ref }) => ref)].map((branch) => `/branches/${branch}`),
+  ];
+  await expectAs("mirror", ...paths);
+  const reader = await createApiToken(world.ctx, {
+    ...{ userId: repository.ownerId, canWrite: false, permissions: ["contents:read"] },
+  });
+  for (const path of paths) expect((await get(path, reader)).text).toBe((await get(path)).text);
+  broughtCommit(upstream, repository.ownerId, repository, { sha: "e".repeat(40), message: "alone", parents: [head()] });
+  pushBranch(upstream, repository.ownerId, repository, "aside", "e".repeat(40));
+  await world.settle();
+  await expectAs(
+    "upstream",
+    ...[`/git/commits/${"e".repeat(40)}`, `/git/commits/${"c".repeat(40)}`, `/git/commits/${head().slice(0, 9)}`],
+    "/branches/aside",
+  );
 });
 
 test("what a release bot asks is answered from the mirror", async () => {

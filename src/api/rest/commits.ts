@@ -1,5 +1,12 @@
 import { headerText } from "../../http/reply.ts";
-import { findDetailedCommit, findHistory, findHistoryPage, findPullsOfCommits } from "../../mirror/read/history.ts";
+import { type Fields, objectOf, parseStored, rowsOf } from "../../json.ts";
+import {
+  findDetailedCommit,
+  findHistory,
+  findHistoryPage,
+  findListedCommit,
+  findPullsOfCommits,
+} from "../../mirror/read/history.ts";
 import { findPull } from "../../mirror/read/pulls.ts";
 import { findDefaultBranch, findRefs } from "../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../mirror/store/refs.ts";
@@ -42,6 +49,23 @@ export async function getCommit(call: RepositoryCall): Promise<Answer> {
   });
   if (!found) throw notHeld();
   return ok(await showOne(call, found));
+}
+
+/** A commit as an object of Git, which lists of commits show with other addresses. */
+export async function getGitCommit(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
+  const { sha = "" } = params;
+  const found = SHA.test(sha) ? await findListedCommit(ctx.db, { repositoryId: repository.id, sha }) : null;
+  if (!found) throw notHeld();
+  const { node_id, html_url, commit, parents } = parseStored<Fields>(found.document);
+  const { url, author, committer, tree, message, verification } = objectOf(commit);
+  const shown = {
+    ...{ sha, node_id, url, html_url, author, committer, tree, message },
+    parents: rowsOf(parents).map((one) => ({ ...one, url: `\u0001/git/commits/${one.sha}` })),
+    verification,
+  };
+  if (Object.values(shown).includes(undefined)) throw notHeld();
+  return ok(await showOne(call, { repositoryId: repository.id, document: JSON.stringify(shown) }));
 }
 
 /** The pull request that brought a commit, in a list. */

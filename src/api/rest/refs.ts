@@ -1,7 +1,9 @@
+import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
+import { findListedCommit } from "../../mirror/read/history.ts";
 import { areRefsHeld, findBranches, findMatchingRefs, findRefs, findTags } from "../../mirror/read/refs.ts";
 import { refNameOf } from "../../mirror/store/refs.ts";
 import { type Answer, ok, type RepositoryCall } from "../call/call.ts";
-import { showList, showOne } from "../call/view.ts";
+import { showFields, showList, showOne } from "../call/view.ts";
 import { ApiFault, notFound, notHeld, unread } from "../dialect/fault.ts";
 import { prefers } from "../dialect/preferences.ts";
 import { askedPage, numberedPage, pageDb } from "./page.ts";
@@ -16,17 +18,34 @@ export async function listBranches(call: RepositoryCall): Promise<Answer> {
   return await numberedPage(call, rows, total);
 }
 
-/**
- * A branch. The mirror knows which branches exist. But only upstream can show the commit and the branch's protection.
- */
-export async function getBranch({ ctx, repository, params }: RepositoryCall): Promise<Answer> {
+/** Names that are the same in an address. */
+const PLAIN_NAME = /^[\w./-]+$/;
+
+/** A branch with its commit. Only upstream can show how a branch is protected, and a commit that no list here has. */
+export async function getBranch(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
   const { branch: name = "" } = params;
   // The path may be that of a branch's protection.
-  const isOther = /\/protection(\/|$)/.test(name);
+  if (/\/protection(\/|$)/.test(name)) throw notHeld();
   const [found] = await findRefs(ctx.db, [{ repositoryId: repository.id, kind: "heads", name }]);
-  if (isOther || found !== null) throw notHeld();
-  throw new ApiFault(404, "Branch not found");
+  if (found === null) throw new ApiFault(404, "Branch not found");
+  if (found?.isProtected !== false || found.commitSha === null || !PLAIN_NAME.test(name)) throw notHeld();
+  const commit = await findListedCommit(ctx.db, { repositoryId: repository.id, sha: found.commitSha });
+  if (!commit) throw notHeld();
+  const document = JSON.stringify({
+    name,
+    commit: parseStored<Fields>(commit.document),
+    _links: { self: `\u0001/branches/${name}`, html: `\u0003/tree/${name}` },
+    protected: false,
+  });
+  const shown = await showFields(call, { repositoryId: repository.id, document });
+  // What protects a branch depends on who asks; that nothing does, everybody is told.
+  const protection_url = `${textOf(objectOf(shown._links).self)}/protection`;
+  return ok(JSON.stringify({ ...shown, protection: UNPROTECTED, protection_url }));
 }
+
+/** As the service shows it of every branch that neither protection nor a ruleset covers. */
+const UNPROTECTED = { enabled: false, required_status_checks: { enforcement_level: "off", contexts: [], checks: [] } };
 
 export async function listTags(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;

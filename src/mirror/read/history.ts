@@ -3,6 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { HAS_LISTS, LIST_VERSION, longestOf } from "../store/lists.ts";
 import { findDocuments, findEach } from "./each.ts";
+import { findCommits } from "./lists.ts";
 import type { PageSource } from "./pages.ts";
 import { IS_PLACE_UNSURE } from "./refs.ts";
 
@@ -88,6 +89,13 @@ export async function findHistoryCommits(
     ["repositoryId", "sha"],
     (x) => sql`select x.at, c.document::text as document from ${x} join commits c using (repository_id, sha)`,
   );
+}
+
+/** A commit as lists show it, if the history or the list of some pull request has it. */
+export async function findListedCommit(db: Database, place: CommitPlace): Promise<StoredDocument | null> {
+  const [ofHistory] = await findHistoryCommits(db, [place]);
+  const [found = null] = ofHistory ? [ofHistory] : await findCommits(db, [place]);
+  return found;
 }
 
 /** A commit with its statistics and files; null: they are not here. */

@@ -63,6 +63,8 @@ export async function findMatchingRefs(
 export interface FoundRef extends StoredDocument {
   /** The commit that the ref leads to; null: not known yet. */
   commitSha: string | null;
+  /** Of a branch. Null: not known yet. */
+  isProtected: boolean | null;
 }
 
 /** Each of these refs as upstream shows it; null: there is none. Undefined: upstream has to say. */
@@ -70,14 +72,14 @@ export async function findRefs(
   db: Database,
   keys: readonly (RefName & { repositoryId: number })[],
 ): Promise<(FoundRef | null | undefined)[]> {
-  type Row = { document: string | null; commitSha: string | null; isGone: boolean };
+  type Row = { document: string | null; commitSha: string | null; isProtected: boolean | null; isGone: boolean };
   const found = await findEach<Row>(
     db,
     keys,
     ["repositoryId", "kind", "name"],
     (x) => sql`
     select x.at, case when f.deleted_at is null then f.document::text end as document,
-        f.commit_sha as "commitSha", f.name is null or f.deleted_at is not null as "isGone"
+        f.commit_sha as "commitSha", f.protected as "isProtected", f.name is null or f.deleted_at is not null as "isGone"
       from ${x} left join refs f on f.repository_id = x.repository_id and f.kind = x.kind and f.name = x.name
       where case when f.name is null or f.deleted_at is not null
           then f.doubt is null and ${isListHeld(sql`x.repository_id`, sql`x.kind`, sql`true`)} else not ${IS_PLACE_UNSURE} end`,
@@ -85,7 +87,7 @@ export async function findRefs(
   return keys.map(({ repositoryId }, at) => {
     const row = found[at];
     if (!row || row.isGone || row.document === null) return row?.isGone ? null : undefined;
-    return { repositoryId, document: row.document, commitSha: row.commitSha };
+    return { repositoryId, document: row.document, commitSha: row.commitSha, isProtected: row.isProtected };
   });
 }
 
