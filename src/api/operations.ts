@@ -43,7 +43,15 @@ const IS_PART: Pick<Operation, "isPart"> = { isPart: () => true };
 /** What callers are shown of people rests on upstream's word about each of them. */
 const IS_JUDGED: Pick<Operation, "isJudged"> = { isJudged: true };
 
-type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>];
+/** Clients ask for a diff here and read JSON (danger-js, `getPullRequestDiff`). */
+const HAS_NO_PATCH: Pick<Operation, "hasNoPatch"> = { hasNoPatch: true };
+
+type PartOperation = readonly [
+  string,
+  Right,
+  (call: RepositoryCall) => Promise<Answer>,
+  Pick<Operation, "hasNoPatch">?,
+];
 
 /** The operations that are served where a part is mirrored. */
 const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> = {
@@ -68,7 +76,7 @@ const OF_PARTS: Readonly<Partial<Record<MirrorPart, readonly PartOperation[]>>> 
   ],
   commits: [
     ["/pulls/:number/commits", "pulls", listPullCommits],
-    ["/pulls/:number/files", "pulls", listPullFiles],
+    ["/pulls/:number/files", "pulls", listPullFiles, HAS_NO_PATCH],
     ["/commits", "contents", commits.listCommits],
     ["/commits/:ref", "contents", commits.getCommit],
     ["/commits/:ref/pulls", "pulls", commits.listPullsOfCommit],
@@ -125,8 +133,8 @@ const PEOPLE_OF_ORGANIZATIONS: readonly ServedOperation[] = [
 /** Every read of a part that is only mirrored on request. */
 export const PART_OPERATIONS: readonly ServedOperation[] = [
   ...MIRROR_PARTS.flatMap((part) =>
-    (OF_PARTS[part] ?? []).map(([path, takes, run]) => ({
-      ...readBelow(path, takes, run, { part, ...(part === "people" && IS_JUDGED) }),
+    (OF_PARTS[part] ?? []).map(([path, takes, run, more]) => ({
+      ...readBelow(path, takes, run, { part, ...more, ...(part === "people" && IS_JUDGED) }),
       // Names of branches and tags may have slashes.
       ...(part === "refs" && path.includes(":") && { takesRest: true }),
     })),
@@ -270,7 +278,7 @@ function readBelow(
   path: string,
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
-  more: Pick<Operation, "part" | "showsRights" | "isPart" | "isJudged"> = {},
+  more: Pick<Operation, "part" | "showsRights" | "hasNoPatch" | "isPart" | "isJudged"> = {},
 ): ServedOperation {
   const route = { method: "GET", isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };

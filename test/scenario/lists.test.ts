@@ -86,6 +86,23 @@ test("of every pull request the commits and files are copied, for a request each
     );
 });
 
+test("files are JSON also for clients that accept a diff", async () => {
+  const { number } = openPull();
+  for (const [list, side] of [
+    ["files", false],
+    ["commits", true],
+  ] as const) {
+    const path = `/repos/${world.first}/pulls/${number}/${list}?page=1&per_page=100`;
+    const asked = { token: UPSTREAM_TOKEN, headers: { accept: "application/vnd.github.v3.diff" } };
+    const [ours, theirs] = [
+      await askAt(world.url, "GET", path, asked),
+      await askAt(world.simulator.url, "GET", path, asked),
+    ];
+    const shown = rebased(theirs.text, world.simulator.url, world.url);
+    expect([list, isPassed(ours), ours.body]).toEqual([list, side, shown]);
+  }
+});
+
 test("GraphQL shows them as upstream does", async () => {
   for (const { number } of pulls()) {
     const { ours, theirs } = await query(LISTS, number);

@@ -17,6 +17,8 @@ export interface Operation {
   showsRights?: true;
   /** The operation shows our own data, not upstream's, and none of its pages is kept. */
   isOurs?: true;
+  /** The operation answers JSON also to those who accept a diff or a patch alone. */
+  hasNoPatch?: true;
   /** Who is shown the answer is judged by more than their class, so none of its pages is kept. */
   isJudged?: true;
   /**

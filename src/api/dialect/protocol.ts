@@ -81,12 +81,15 @@ export interface MediaType {
 
 const OUR_MEDIA_TYPE = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
 const REST_START_DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
-const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
+const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["sha", "star"]);
 const ANY_TYPE: ReadonlySet<string> = new Set(["*/*", "application/*", "application/json"]);
 
 /** An `Accept` header as it was read. */
 export interface Accepted extends MediaType {
-  /** Whether it asks for what only the service holds: commits, times of starring, or types that we do not know. */
+  /**
+   * Whether it asks for what only the service holds, whatever the operation: commits' hashes, times of starring, or types
+   * that we do not know.
+   */
   isServicesAlone: boolean;
   /** Whether it names no type that we know. */
   isUnknown: boolean;

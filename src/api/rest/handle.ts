@@ -195,7 +195,8 @@ export class Rest {
     if (reading.known) reading.docs = reading.known.docs;
     Object.assign(request.replyHeaders, await doubtHeaders(ctx, accessOf(caller), headers));
     const accepted = readAccept(headers.accept);
-    const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
+    const isServices = accepted.isServicesAlone || (accepted.patch !== null && !match?.route.hasNoPatch);
+    const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && isServices;
     const operation = isForwarded ? null : match;
     // Only upstream has to understand a request that is forwarded.
     if (operation || !ctx.config.forwarding) reading.media = mediaType(accepted, headers.accept);
