@@ -24,7 +24,10 @@ interface Asked {
 /** Stands before the mirror's web server as a proxy of an installation does, and counts what clients ask. */
 export interface Front extends AsyncDisposable {
   url: string;
-  /** The requests since its last call. `routes` has the side that answered, the method, the path and the status. */
+  /**
+   * The requests since its last call. `routes` has the side that answered, the method, the path and the status, and a
+   * document's operation if it has a name.
+   */
   take(): { asked: Asked; routes: string[] };
   /** Is reached by this Unix socket, too. */
   listen(socket: string): Promise<void>;
@@ -44,6 +47,8 @@ export async function openFront(mirrorUrl: string): Promise<Front> {
       onward.once("response", resolve);
       onward.once("error", reject);
     });
+    const document: Buffer[] = [];
+    if (path.endsWith("/graphql")) from.on("data", (piece: Buffer) => document.push(piece));
     await pipeline(from, onward);
     const answer = await answered;
     const { statusCode: status = 0, rawHeaders, headers: shown } = answer;
@@ -53,7 +58,8 @@ export async function openFront(mirrorUrl: string): Promise<Front> {
       asked.requests += 1;
       asked[side] += 1;
       if (status >= 400) asked.refused.push(`${route} ${status}`);
-      routes.push(`${side} ${route} ${status}`);
+      const [, operation] = /\b(?:query|mutation) (\w+)/.exec(Buffer.concat(document).toString()) ?? [];
+      routes.push(`${side} ${route} ${status}${operation === undefined ? "" : ` ${operation}`}`);
     }
     to.writeHead(status, rawHeaders);
     await pipeline(answer, to);
