@@ -226,12 +226,14 @@ export function restRoutes(handle: RestDoor): Route[] {
     { route: operation, takesRest = false }: ServedOperation,
     match: (exchange: Exchange, params: Params) => Match,
   ): Route[] =>
-    [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
-      method: operation.method,
-      path: whole,
-      takesRest,
-      handle: (exchange, at) => handle(exchange, () => match(exchange, at.params)),
-    }));
+    [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])]
+      .flatMap(withSlashes)
+      .map((whole) => ({
+        method: operation.method,
+        path: whole,
+        takesRest,
+        handle: (exchange, at) => handle(exchange, () => match(exchange, joinedRef(at.params))),
+      }));
   return REST_OPERATIONS.flatMap((served) => {
     const { path, route } = served;
     return route.run.of === "service"
@@ -249,6 +251,22 @@ export function restRoutes(handle: RestDoor): Route[] {
           })),
         ];
   });
+}
+
+/** The segments of a ref in front of what is asked of it. A longer one is upstream's to find. */
+const SEGMENTS = ["ref", "ref2", "ref3", "ref4", "ref5"];
+
+/** The path, once for each number of segments that a ref within it may have: clients send slashes as they are. */
+function withSlashes(path: string): string[] {
+  if (!path.includes("/:ref/")) return [path];
+  const named = SEGMENTS.map((name) => `:${name}`);
+  return named.map((_, at) => path.replace(":ref", named.slice(0, at + 1).join("/")));
+}
+
+/** The params with the whole ref under its own name. */
+function joinedRef(params: Params): Params {
+  const segments = SEGMENTS.flatMap((name) => params[name] ?? []);
+  return segments.length < 2 ? params : { ...params, ref: segments.join("/") };
 }
 
 /** An operation on the repository itself has the path `/`. */

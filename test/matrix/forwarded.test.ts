@@ -55,7 +55,7 @@ function questionsOf({ repository, targets, formerName, pull }: Place): Question
     at(base, `/contents/README.md?ref=${sha}`),
     at(base, `/compare/${sha}...${sha}`),
     at(base, "/commits/main"),
-    at(base, "/commits/main/status"),
+    at(base, "/compare/main...main"),
     at(base, "/commits/main/branches-where-head"),
     at(base, "/contents/NONE.md"),
     at(base, "/collaborators?affiliation=direct"),

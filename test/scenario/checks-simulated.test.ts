@@ -7,7 +7,7 @@ import { isPull } from "../../src/simulator/world/world.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
-import { markChecksDue } from "../support/due.ts";
+import { markChecksDue, markRefsDue } from "../support/due.ts";
 import { openWorld } from "../support/world.ts";
 
 // Checks against an upstream that has checks of its own. Each answer must equal upstream's. `checks.test.ts` tests the
@@ -20,7 +20,7 @@ const ROLLUP = `query($owner: String!, $name: String!, $number: Int!) { reposito
 
 test("checks of a pull request are answered as upstream answers them, from the first copy through a push and a lost webhook", async () => {
   await using world = await openWorld({
-    env: { MIRROR: "checks" },
+    env: { MIRROR: "checks,refs" },
     fill: ({ world: filled }) => void generateWorld(filled, { seed: 7, repositories: 1, issues: 3, pulls: 6 }),
   });
   const { simulator, ctx, token, first } = world;
@@ -28,8 +28,11 @@ test("checks of a pull request are answered as upstream answers them, from the f
   const repository = simulator.world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error("The generated repository is not there");
   const pulls = [...repository.rows.issuesByCreated.ascending()].filter((one): one is PullIssue => isPull(one));
-  const pull = pulls.find(({ state }) => state === "open");
+  const pull = pulls.find(({ state, pull: { head } }) => state === "open" && head.repositoryId === repository.id);
   if (!pull) throw new Error("No pull request is open");
+  // As a bot asks that makes such branches: their names have slashes, which it sends as they are.
+  const { ref } = pull.pull.head;
+  expect(ref).toContain("/");
   const by = repository.ownerId;
   const app = checkApp(simulator.world, "linter");
   const build = (conclusion?: "success" | "failure") =>
@@ -42,13 +45,18 @@ test("checks of a pull request are answered as upstream answers them, from the f
     await world.settle();
     world.advance(ms);
     await markChecksDue(ctx);
+    await markRefsDue(ctx);
     await ctx.queues.refresh.clean(0, 1_000, "delayed");
     await dispatchMarks(ctx);
     await world.settle();
   };
   const expectSame = async () => {
     const sha = pull.pull.head.sha;
-    for (const path of [`/commits/${sha}/check-runs`, `/commits/${sha}/statuses`, `/commits/${sha}/status`]) {
+    for (const path of [sha, ref, encodeURIComponent(ref), `heads/${ref}`, repository.defaultBranch].flatMap((one) => [
+      `/commits/${one}/check-runs`,
+      `/commits/${one}/statuses`,
+      `/commits/${one}/status`,
+    ])) {
       const ours = await askAt(world.url, "GET", `/repos/${first}${path}`, { token });
       const theirs = await askAt(simulator.url, "GET", `/repos/${first}${path}`, { token: UPSTREAM_TOKEN });
       expect(ours.headers.has("x-tain-passed-through"), path).toBe(false);
@@ -71,6 +79,7 @@ test("checks of a pull request are answered as upstream answers them, from the f
     expect(ours.body).toEqual(theirs.body);
   };
 
+  pushToPull(simulator.world, by, pull);
   build("failure");
   createStatus(simulator.world, by, { repository, sha: pull.pull.head.sha, state: "pending", context: "ci" });
   await world.mirror(first);

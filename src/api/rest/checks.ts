@@ -16,6 +16,7 @@ import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { choice } from "../dialect/protocol.ts";
+import { shaNamed } from "./commits.ts";
 import { askedPage, countedPage, numberedPage, numberParam } from "./page.ts";
 
 type Held = Exclude<keyof CheckedHead, "sha">;
@@ -148,7 +149,8 @@ async function pageOf(call: RepositoryCall, name: string, rows: readonly { docum
 }
 
 /**
- * The hash of the commit that is asked about. A bare name may be a branch's or a tag's, and only upstream knows which.
+ * The hash of the commit that is asked about. A bare name may be a branch's or a tag's, and without the refs only
+ * upstream knows which.
  * @throws NotHeldFault
  */
 async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<string> {
@@ -156,8 +158,9 @@ async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<strin
   if (/^[0-9a-f]{40}$/.test(ref)) return ref;
   const [, branch] = /^(?:refs\/)?heads\/(.+)$/.exec(ref) ?? [];
   const sha = branch === undefined ? null : await findBranchHead(ctx.db, repository.id, branch);
-  if (sha === null) throw notHeld();
-  return sha;
+  if (sha !== null) return sha;
+  if (!repository.mirrors.includes("refs")) throw notHeld();
+  return await shaNamed({ ctx, repository }, ref);
 }
 
 /**

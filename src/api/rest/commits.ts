@@ -97,7 +97,10 @@ function momentOf(text: string | null): Date | null {
  * The commit that a name leads to; null: the default branch. A name that is both a branch's and a tag's is upstream's to
  * resolve. @throws NotHeldFault
  */
-async function shaNamed({ ctx, repository }: RepositoryCall, name: string | null): Promise<string> {
+export async function shaNamed(
+  { ctx, repository }: Pick<RepositoryCall, "ctx" | "repository">,
+  name: string | null,
+): Promise<string> {
   if (name !== null && SHA.test(name)) return name;
   const branch = name ?? (await findDefaultBranch(ctx.db, repository.id));
   if (branch === null) throw notHeld();
