@@ -58,7 +58,7 @@ export async function openFront(mirrorUrl: string): Promise<Front> {
       asked.requests += 1;
       asked[side] += 1;
       if (status >= 400) asked.refused.push(`${route} ${status}`);
-      const [, operation] = /\b(?:query|mutation) (\w+)/.exec(Buffer.concat(document).toString()) ?? [];
+      const [, operation] = /(?:query|mutation) (\w+)/.exec(Buffer.concat(document).toString()) ?? [];
       routes.push(`${side} ${route} ${status}${operation === undefined ? "" : ` ${operation}`}`);
     }
     to.writeHead(status, rawHeaders);

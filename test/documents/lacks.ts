@@ -5,7 +5,6 @@
 export const LACKS: Readonly<Record<string, readonly string[] | "refused">> = {
   "gh: pr view": ["AutoMergeRequest.authorEmail", "AutoMergeRequest.enabledAt"],
   "gh: pr status": ["AutoMergeRequest.enabledAt", "BranchProtectionRule.requiresApprovingReviews"],
-  "gh: pr checks": ["CheckRun.isRequired", "StatusContext.isRequired"],
   "gh: issue view --json projectItems": ["Issue.projectItems"],
   "gh-dash: SearchPullRequests": ["Repository.branchProtectionRules"],
   "gh-dash: SearchIssues": ["Repository.branchProtectionRules"],

@@ -13,7 +13,6 @@ import { openWholeMirror, type WholeMirror } from "./whole-mirror.ts";
 
 /** Answered in part. A document that is answered whole has no line here, and gets none again. */
 const IN_PART: ReadonlySet<string> = new Set([
-  "gh: pr checks",
   "gh: issue view --json projectItems",
   "gh-dash: SearchPullRequests",
   "gh-dash: SearchIssues",
@@ -130,6 +129,6 @@ describe.each(reads)("$name", (document) => {
   });
 });
 
-test("thirty-two are answered whole, and thirty-one in part", () => {
-  expect(sides).toEqual({ whole: 32, part: 31, refused: 2 });
+test("thirty-three are answered whole, and thirty in part", () => {
+  expect(sides).toEqual({ whole: 33, part: 30, refused: 2 });
 });

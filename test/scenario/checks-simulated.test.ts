@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { checkApp, createCheckRun, createStatus, editCheckRun } from "../../src/simulator/changes/checks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -95,6 +96,30 @@ test("checks of a pull request are answered as upstream answers them, from the f
   createStatus(simulator.world, by, { repository, sha: pull.pull.head.sha, state: "success", context: "ci" });
   await pass(60_000);
   await expectSame();
+
+  // Where nothing protects the base, nothing is required. Else only upstream knows.
+  const required = `query($owner: String!, $name: String!, $number: Int!, $id: ID!) {
+    repository(owner: $owner, name: $name) { pullRequest(number: $number) { statusCheckRollup { contexts(first: 50) { nodes {
+      ... on CheckRun { name isRequired(pullRequestNumber: $number) }
+      ... on StatusContext { context isRequired(pullRequestId: $id) } } } } } } }`;
+  const { body: shown } = await askAt(simulator.url, "GET", `/repos/${first}/pulls/${pull.number}`, {
+    token: UPSTREAM_TOKEN,
+  });
+  const variables = { owner, name, number: pull.number, id: shown.node_id };
+  const askRequired = (base: string, as = UPSTREAM_TOKEN) =>
+    askAt(base, "POST", "/graphql", { token: as, body: JSON.stringify({ query: required, variables }) });
+  const theirs = await askRequired(simulator.url);
+  for (const isProtected of [false, true]) {
+    await ctx.db.query(sql`update refs set protected = ${isProtected} where name = ${pull.pull.base.ref}`);
+    const ours = await askRequired(world.url);
+    expect([isProtected, ours.headers.has("x-tain-passed-through"), ours.body]).toEqual([
+      ...[isProtected, isProtected],
+      theirs.body,
+    ]);
+    const { errors } = (await askRequired(world.url, token)).body;
+    expect(errors?.[0]?.path?.at(-1)).toBe(isProtected ? "isRequired" : undefined);
+  }
+  await ctx.db.query(sql`update refs set protected = false`);
 
   // A status that is made through the mirror is shown at once, and nobody is asked about it.
   const made = { state: "pending", context: "through", description: "of the mirror's" };

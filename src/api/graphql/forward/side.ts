@@ -45,7 +45,6 @@ export class Sides {
  */
 const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
   PullRequest: ["reviewDecision"],
-  Ref: ["branchProtectionRule"],
   License: ["nickname"],
   Label: ["createdAt", "updatedAt"],
   PullRequestReview: ["reactionGroups"],

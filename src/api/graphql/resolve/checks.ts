@@ -38,6 +38,7 @@ import {
   upper,
   utcTime,
 } from "./fields.ts";
+import { isRequired } from "./held-refs.ts";
 
 /** A commit whose checks a field asks for. */
 interface CommitKey {
@@ -305,6 +306,7 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
     title: ({ rest: { output } }) => objectOf(output).title ?? null,
     summary: ({ rest: { output } }) => objectOf(output).summary ?? null,
     text: ({ rest: { output } }) => objectOf(output).text ?? null,
+    isRequired,
     checkSuite: ({ repositoryId, rest: { check_suite, app } }) => ({
       kind: "CheckSuite",
       repositoryId,
@@ -380,6 +382,7 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
     createdAt: rest("created_at"),
     creator: ({ rest: { creator } }) => actorOf(creator),
     description: rest("description"),
+    isRequired,
     state: ({ rest: { state } }) => enumValue(state),
     targetUrl: rest("target_url"),
   },

@@ -1,7 +1,7 @@
 /** The fields of repositories that show branches and tags, and the fields of branches and tags. */
 import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
-import { type FoundRef, findHeldRefLists, findRefs, refSource } from "../../../mirror/read/refs.ts";
+import { type FoundRef, findHeldRefLists, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
 import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
@@ -11,24 +11,16 @@ import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   commitNode,
   lacking,
-  notMirrored,
   ofRepository,
   pathnameOf,
   type Resolver,
   readsCodeOf,
   type TypeResolvers,
 } from "./fields.ts";
+import { heldRef, protectionRule, type RefKey } from "./held-refs.ts";
 import { embeddedRepository } from "./repository-details.ts";
 
-/** A ref, and where it is. */
-type RefKey = RefName & { repositoryId: number };
-
-/** The ref as the mirror has it, for callers who may see it. Null: there is no such ref. Undefined: not held. */
-function heldRef(call: GraphqlCall, key: RefKey): Promise<FoundRef | null | undefined> {
-  return call.loader<RefKey, FoundRef | null | undefined>("refs", (keys, db) => findRefs(db, keys)).load(key);
-}
-
-/** The same. @throws GraphQLError as `lacking` */
+/** The ref, or null if there is none. @throws GraphQLError as `lacking` */
 async function refOf(call: GraphqlCall, key: RefKey): Promise<FoundRef | null> {
   if (!(await readsCodeOf(call, key.repositoryId, "contents"))) return lacking(call, "branches and tags");
   const found = await heldRef(call, key);
@@ -146,7 +138,8 @@ async function refTarget(node: Node, call: GraphqlCall): Promise<Node | null> {
 export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
   Ref: {
     ...ofRepository,
-    branchProtectionRule: notMirrored,
+    branchProtectionRule: (node, _args, call) =>
+      protectionRule(call, { repositoryId: node.repositoryId, ...shownRefName(node) }),
     name: (node) => shownRefName(node).name,
     prefix: (node) => `refs/${shownRefName(node).kind}/`,
     target: (node, _args, call) => refTarget(node, call),
