@@ -191,7 +191,7 @@ export const HELD_IN_PART: Readonly<Record<string, readonly string[]>> = {
   User: [...profile, "bio", "company"],
   Organization: [...profile, "description", "isVerified"],
   Repository: ["archivedAt"],
-  PullRequest: ["isInMergeQueue"],
+  PullRequest: ["isInMergeQueue", "isMergeQueueEnabled"],
   PullRequestReview: ["createdAt", "publishedAt"],
 };
 

@@ -53,7 +53,16 @@ const OF_ASSIGNEES = new Set(["/assignees", "/assignees/:assignee"]);
 /** The stand-in does not have these fields. The mirror refuses the last five in part, because it does not hold them. */
 const FIELDS_NOT_SIMULATED = new Set([
   ...["nickname", "projectCards", "templateRepository", "forkingAllowed", "stargazers", "autoMergeRequest"],
-  ...["isInMergeQueue", "checksResourcePath", "checksUrl", "revertResourcePath", "revertUrl", "viewerDidAuthor"],
+  ...[
+    "isInMergeQueue",
+    "isMergeQueueEnabled",
+    "mergeQueue",
+    "checksResourcePath",
+    "checksUrl",
+    "revertResourcePath",
+    "revertUrl",
+    "viewerDidAuthor",
+  ],
   ...["commits", "files", "watchers", "timelineItems", "object"],
 ]);
 

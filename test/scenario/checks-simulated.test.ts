@@ -109,6 +109,9 @@ test("checks of a pull request are answered as upstream answers them, from the f
   const askRequired = (base: string, as = UPSTREAM_TOKEN) =>
     askAt(base, "POST", "/graphql", { token: as, body: JSON.stringify({ query: required, variables }) });
   const theirs = await askRequired(simulator.url);
+  const queues = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
+    mergeQueue { id } named: mergeQueue(branch: "main") { id }
+    pullRequest(number: $number) { isInMergeQueue isMergeQueueEnabled baseRef { branchProtectionRule { requiresStrictStatusChecks } } } } }`;
   for (const isProtected of [false, true]) {
     await ctx.db.query(sql`update refs set protected = ${isProtected} where name = ${pull.pull.base.ref}`);
     const ours = await askRequired(world.url);
@@ -116,6 +119,12 @@ test("checks of a pull request are answered as upstream answers them, from the f
       ...[isProtected, isProtected],
       theirs.body,
     ]);
+    const free = { isInMergeQueue: false, isMergeQueueEnabled: false, baseRef: { branchProtectionRule: null } };
+    const asked = { token: UPSTREAM_TOKEN, body: JSON.stringify({ query: queues, variables }) };
+    const queued = await askAt(world.url, "POST", "/graphql", asked);
+    expect(queued.headers.has("x-tain-passed-through")).toBe(isProtected);
+    if (!isProtected)
+      expect(queued.body).toEqual({ data: { repository: { mergeQueue: null, named: null, pullRequest: free } } });
     const { errors } = (await askRequired(world.url, token)).body;
     expect(errors?.[0]?.path?.at(-1)).toBe(isProtected ? "isRequired" : undefined);
   }

@@ -39,6 +39,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./resolve/fields.ts";
+import { mergeQueue } from "./resolve/held-refs.ts";
 import { issue, pullRequest } from "./resolve/issues.ts";
 import { label, milestone } from "./resolve/labels-milestones.ts";
 import { nodeOf, resourceAt } from "./resolve/lookups.ts";
@@ -149,6 +150,7 @@ const repository: TypeResolvers = {
   ...repositoryDeployments,
   ...repositoryReleases,
   ...repositoryRefs,
+  mergeQueue,
   id: nodeId,
   databaseId,
   name: rest("name"),

@@ -80,6 +80,8 @@ export const repositoryFields: Fields<Repository> = {
   squashMergeAllowed: (row) => row.allowSquashMerge,
   forkingAllowed: (row) => row.allowForking,
   webCommitSignoffRequired: (row) => row.webCommitSignoffRequired,
+  // A queue takes a rule, and no branch of this world is protected.
+  mergeQueue: () => null,
   createdAt: (row) => time(row.createdAt),
   updatedAt: (row) => time(row.updatedAt),
   pushedAt: (row) => timeOrNull(row.pushedAt),

@@ -30,6 +30,24 @@ export async function protectionRule(call: GraphqlCall, key: RefKey): Promise<nu
   return null;
 }
 
+/** Whether nothing protects the base of the pull request. False: only upstream knows. */
+export async function hasFreeBase(call: GraphqlCall, { repositoryId, rest }: Node): Promise<boolean> {
+  const name = textOf(objectOf(rest.base).ref);
+  return name !== null && (await isUnprotected(call, { repositoryId, kind: "heads", name }));
+}
+
+/** No queue of an unprotected branch: a rule makes one. */
+export const mergeQueue: Resolver = async (
+  { kind, repositoryId, rest: { default_branch } },
+  { branch }: { branch?: string | null },
+  call,
+  info,
+) => {
+  const name = branch ?? textOf(default_branch);
+  const isFree = name !== null && (await isUnprotected(call, { repositoryId, kind: "heads", name }));
+  return isFree ? null : fieldNotHeld(call, info, kind);
+};
+
 /** Whether a pull request cannot be merged without the check. Nothing is required where nothing protects the base. */
 export const isRequired: Resolver = async (
   node,
@@ -39,9 +57,7 @@ export const isRequired: Resolver = async (
 ) => {
   const { repositoryId } = node;
   const pull = await pullNamed(call, repositoryId, { id: pullRequestId, number: pullRequestNumber });
-  const name = textOf(objectOf(pull?.rest.base).ref);
-  const isFree = name !== null && (await isUnprotected(call, { repositoryId, kind: "heads", name }));
-  return isFree ? false : fieldNotHeld(call, info, node.kind);
+  return pull && (await hasFreeBase(call, pull)) ? false : fieldNotHeld(call, info, node.kind);
 };
 
 /** The pull request of this repository that is named in one of two ways. Null: it is not here, or not named so. */

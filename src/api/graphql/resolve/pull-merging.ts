@@ -2,6 +2,7 @@
 import { objectOf } from "../../../json.ts";
 import { actorOf, type Node } from "../call/node.ts";
 import { commitNode, enumValue, fieldNotHeld, notMirrored, pathnameOf, rest, type TypeResolvers } from "./fields.ts";
+import { hasFreeBase } from "./held-refs.ts";
 import { baseRef, headRef } from "./refs.ts";
 
 const below = (page: string): TypeResolvers => ({
@@ -30,9 +31,12 @@ export const pullMerging: TypeResolvers = {
     call.lacks();
     return { kind: "AutoMergeRequest", repositoryId, rest: { ...objectOf(asked), pull } };
   },
-  // No event and no route of REST tells of the queue. Only open pull requests wait in it.
-  isInMergeQueue: ({ rest: { state }, kind }, _args, call, info) =>
-    state === "open" ? fieldNotHeld(call, info, kind) : false,
+  // No event and no route of REST tells of the queue. Only open pull requests wait in it, and only before a branch with a
+  // rule.
+  isInMergeQueue: async (node, _args, call, info) =>
+    node.rest.state === "open" && !(await hasFreeBase(call, node)) ? fieldNotHeld(call, info, node.kind) : false,
+  isMergeQueueEnabled: async (node, _args, call, info) =>
+    (await hasFreeBase(call, node)) ? false : fieldNotHeld(call, info, node.kind),
   baseRef,
   headRef,
   ...below("checks"),
