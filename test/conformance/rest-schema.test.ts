@@ -79,6 +79,13 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     }
     return found;
   };
+  const runsOfHeads = await checksOf("check-runs", "check_runs");
+  const { checkRuns } = world.upstream.world.code;
+  // Annotations, and whether more of them come, only upstream tells.
+  const plain = runsOfHeads.filter((path) => {
+    const run = checkRuns.get(Number(path.split("/").at(-1)));
+    return run?.status === "completed" && run.annotations.length === 0;
+  });
   const deploymentStatuses = async () => {
     const found: string[] = [];
     for (const id of await ids("/deployments", "id"))
@@ -103,12 +110,14 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     [/\/actions\/jobs\/:id/, jobs],
     [/\/commits\/:ref(?=$|\/pulls$)/, (await ids("/commits", "sha")).slice(0, 3).map((sha) => `/commits/${sha}`)],
     [/\/commits\/:ref/, heads.slice(0, 5).map((sha) => `/commits/${sha}`)],
-    [/\/check-runs\/:id/, await checksOf("check-runs", "check_runs")],
+    [/\/check-runs\/:id(?=\/annotations$)/, plain],
+    [/\/check-runs\/:id/, runsOfHeads],
+    [/\/git\/commits\/:sha/, (await ids("/commits", "sha")).slice(0, 3).map((sha) => `/git/commits/${sha}`)],
     [/\/deployments\/:id\/statuses\/:status/, await deploymentStatuses()],
     [/\/deployments\/:id/, (await ids("/deployments", "id")).map((id) => `/deployments/${id}`)],
     [/\/releases\/:id/, (await ids("/releases", "id")).map((id) => `/releases/${id}`)],
     [/\/releases\/tags\/:tag/, (await ids("/releases", "tag_name")).map((tag) => `/releases/tags/${tag}`)],
-    [/\/branches\/:branch/, ["/branches/never-was"]],
+    [/\/branches\/:branch/, ["/branches/never-was", "/branches/main"]],
     [/\/git\/ref\/:ref/, ["/git/ref/heads/main", `/git/ref/tags/${(await ids("/tags", "name"))[0]}`]],
     [/\/git\/matching-refs\/:ref/, ["/git/matching-refs/heads/m", "/git/matching-refs/tags/v"]],
     [/\/check-suites\/:id/, await checksOf("check-suites", "check_suites")],
