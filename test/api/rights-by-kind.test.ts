@@ -129,7 +129,8 @@ describe.each(EACH_GIVEN)("a token for %s", (name) => {
       `/organizations/${hidden.ownerId}/issues?filter=all&state=all`,
     ]) {
       const answer = await get(name, `${path}&per_page=100`);
-      if (answer.status === 404) continue; // The owner is no organisation.
+      // The owner is no organisation, or an installation asks what is somebody's.
+      if (answer.status === 404 || answer.status === 403) continue;
       const rows = answer.body.filter(isHidden);
       expect(rows.every(isWanted)).toBe(true);
     }
