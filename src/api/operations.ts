@@ -254,7 +254,7 @@ export function restRoutes(handle: RestDoor): Route[] {
 }
 
 /** The segments of a ref in front of what is asked of it. A longer one is upstream's to find. */
-const SEGMENTS = ["ref", "ref2", "ref3", "ref4", "ref5"];
+const SEGMENTS: readonly string[] = ["ref", "ref2", "ref3", "ref4", "ref5"];
 
 /** The path, once for each number of segments that a ref within it may have: clients send slashes as they are. */
 function withSlashes(path: string): string[] {

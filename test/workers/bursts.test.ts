@@ -31,8 +31,8 @@ test("what cannot be applied ends as failed with its own attempts and reason; it
   const ids = await arrive(world, [
     ...edits(world, [1, 2]),
     "{ not json",
-    // No column holds an issue without this time.
-    opened(world, 3, "refused", "2026-01-01T00:00:01Z", { created_at: null }),
+    // No column holds an issue without a title.
+    opened(world, 3, "refused", "2026-01-01T00:00:01Z", { title: null }),
     ...edits(world, [4]),
   ]);
   await enqueueBursts(ctx, ids);
@@ -45,7 +45,7 @@ test("what cannot be applied ends as failed with its own attempts and reason; it
   expect(await outcomes(world, ids)).toEqual(["applied 1", "applied 1", "failed 1", "failed 1", "applied 1"]);
   const rows = await ctx.db.query<{ reason: string }>(sql`
     select reason from deliveries where status = 'failed' order by received_at`);
-  expect(rows.map(({ reason }) => reason)).toEqual(["The payload is not JSON", expect.stringContaining("created_at")]);
+  expect(rows.map(({ reason }) => reason)).toEqual(["The payload is not JSON", expect.stringContaining("title")]);
   expect(await titles(world)).toEqual(["1 edited 1", "2 edited 2", "4 edited 4"]);
   await until("no job is left", async () => {
     const { waiting, active, delayed } = (await queueCounts(ctx)).deliveries ?? {};

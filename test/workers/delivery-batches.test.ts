@@ -92,8 +92,8 @@ test("what Postgres refuses in one delivery does not keep its neighbours from be
   await using world = await openMirrored();
   const ids = await arrive(world, [
     opened(world, 1, "good", "2026-01-01T00:00:01Z"),
-    // No column holds an issue without this time.
-    opened(world, 2, "refused", "2026-01-01T00:00:01Z", { created_at: null }),
+    // No column holds an issue without a title.
+    opened(world, 2, "refused", "2026-01-01T00:00:01Z", { title: null }),
     opened(world, 3, "good as well", "2026-01-01T00:00:01Z"),
   ]);
   const outcomes = await applied(world, ids);

@@ -308,7 +308,7 @@ function atMost(watermark: SQL, upstreamNow: Date): SQL {
  * A watermark has moved past changes whose webhooks came, and another change of the same second may be among them. So
  * where webhooks were lost lately, what was told since the last catch-up is read again, this far back.
  */
-const TOLD_AGAIN_MS = 3_600_000;
+const READ_BACK_MS = 3_600_000;
 
 /**
  * Where the read begins. A watermark in the future says nothing, so the read begins with the first copy.
@@ -322,7 +322,7 @@ async function watermarkOf(
   const at = sql.identifier(column);
   const now = ctx.clock.now().getTime();
   const latest = new Date(now + CLOCKS_APART_MS);
-  const again = sql`greatest(s.caught_up_at, ${new Date(now - TOLD_AGAIN_MS)})`;
+  const again = sql`greatest(s.caught_up_at, ${new Date(now - READ_BACK_MS)})`;
   const [row] = await ctx.db.query<{ at: Date | null }>(sql`
     select case when s.${at} > ${latest} then coalesce(s.backfilled_at, to_timestamp(0))
         when ${isSuspected(ctx)} then least(s.${at}, ${again}) else s.${at} end as at

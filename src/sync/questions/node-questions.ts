@@ -46,7 +46,7 @@ function selectionOf(question: NodeQuestion): string {
   return question.about === "values" ? selectValues(question) : SELECTIONS[question.about];
 }
 
-type Asking = Pick<Context, "db" | "clock" | "log" | "upstream">;
+type NodeAsking = Pick<Context, "db" | "clock" | "log" | "upstream">;
 
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
 export const IDS_A_QUERY = 250;
@@ -59,7 +59,7 @@ const TURNS = 10;
  * point. Marks become due at common moments, so that their questions meet here.
  */
 export class NodeQuestions {
-  readonly #ctx: Asking;
+  readonly #ctx: NodeAsking;
   readonly #join: () => Promise<void>;
   readonly #preparing = new Set<Promise<unknown>>();
   readonly #gather: Gather<NodeQuestion, NodeAnswer>;
@@ -67,7 +67,7 @@ export class NodeQuestions {
   #moment: Promise<void> | null = null;
 
   /** @param join prepares further questions that this process may answer, once it has a moment */
-  constructor(ctx: Asking, join: () => Promise<void> = async () => {}) {
+  constructor(ctx: NodeAsking, join: () => Promise<void> = async () => {}) {
     this.#ctx = ctx;
     this.#join = join;
     this.#gather = new Gather((asked) => this.#answerAll(asked), {
@@ -118,7 +118,7 @@ export class NodeQuestions {
   }
 }
 
-async function answerAll(ctx: Asking, asked: readonly NodeQuestion[]): Promise<NodeAnswer[]> {
+async function answerAll(ctx: NodeAsking, asked: readonly NodeQuestion[]): Promise<NodeAnswer[]> {
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const ids of await ctx.upstream.groups([...new Set(asked.map(({ repositoryId }) => repositoryId))])) {
     const own = asked.filter(({ repositoryId }) => ids.includes(repositoryId));

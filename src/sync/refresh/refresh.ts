@@ -71,7 +71,7 @@ interface ReadForMark {
 }
 
 /** A resource of which something is asked. `repository`: null where it is one itself, or belongs to none that is mirrored. */
-interface Asked {
+interface AskedResource {
   wanted: ResourceKey;
   mark: Mark;
   repository: MirroredRepository | null;
@@ -232,7 +232,10 @@ export class Refreshes {
   }
 
   /** Asks GraphQL, and stores what it answers. Null: that does not suffice, and REST has to be asked. */
-  async #ask({ wanted, mark, repository, startedAt }: Asked, question: NodeQuestion): Promise<RefreshOutcome | null> {
+  async #ask(
+    { wanted, mark, repository, startedAt }: AskedResource,
+    question: NodeQuestion,
+  ): Promise<RefreshOutcome | null> {
     const answer = await this.#nodes.ask(question);
     if (answer === "doubtful") return await this.#waitForMirror(mark);
     if (answer === "gone" && question.about === "existence") {
