@@ -133,9 +133,13 @@ export async function openSessionMirror(session: readonly Exchange[]): Promise<S
     if (!(await isKnown("repositories", home))) await merge(observe("repository", plainRepository(home, GITHUB), at));
     if (list === undefined || (exchange.method === "GET" && !below)) return;
     const [kind, table]: [Kind, string] = list === "issues" ? ["issue", "issues"] : ["pull_request", "pull_requests"];
-    const id = exchange.method === "GET" ? { id: Number(number) } : {};
-    if (!(await isKnown(table, home, Number(number))))
-      await merge(observe(kind, { ...plainIssue(`${GITHUB}/repos/${fullName}/${list}/${number}`), ...id }, at));
+    // The answer to a write shows the id; until then the other side alone was seen, as in a webhook.
+    const isRead = exchange.method === "GET";
+    const issue = {
+      ...plainIssue(`${GITHUB}/repos/${fullName}/${list}/${number}`),
+      ...(isRead && { id: Number(number) }),
+    };
+    if (!(await isKnown(table, home, Number(number)))) await merge(observe(kind, issue, { ...at, read: isRead }));
     const review = /\/reviews\/(\d+)\//.exec(exchange.path)?.[1];
     if (review !== undefined) await merge(observe("review", plainReview(fullName, number, review), at));
   };

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { storeMarks } from "../../src/mirror/store/marks.ts";
 import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
@@ -114,6 +115,7 @@ test("a count that upstream gave stands while the webhooks of some of those comm
   });
   pass(60_000);
   const key = { kind: "pull_request" as const, repositoryId: pull.repository.id, key: pull.number };
+  await storeMarks(world.ctx.db, [{ ...key, askedAt: new Date(0), notBefore: new Date(0) }]);
   expect(await new Refreshes(world.ctx).refresh(key)).toBe("merged");
   expect(await counted()).toBe(before + 2);
   for (const id of ids) {
