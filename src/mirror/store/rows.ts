@@ -212,8 +212,8 @@ function columnsOf(resource: Resource, row: RowWrite): Record<string, Json> {
 }
 
 /**
- * When a known value became another, or the resource was deleted, in whole seconds, as Last-Modified counts. They are rounded up: what was shown
- * within that second before is older. Null: none did.
+ * When a known value became another, or the resource was deleted, in whole seconds, as Last-Modified counts. They are
+ * rounded up: what was shown within that second before is older. Null: neither happened.
  */
 function changedAt({ isVersioned }: Resource, { stored, before, group }: RowWrite): string | null {
   if (!before) return null;

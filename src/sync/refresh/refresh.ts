@@ -252,8 +252,8 @@ export class Refreshes {
   }
 
   /**
-   * Has the question of this moment ask for whatever is due, whichever process has the job: all of them share the pace.
-   * Jobs whose marks were settled find nothing to do.
+   * Adds all marks that are due to the question of this moment. Their jobs may be with other processes, which share the
+   * pace. A job whose mark was settled finds nothing to do.
    */
   async #joinDue(): Promise<void> {
     for (const mark of await findDue(this.#ctx))

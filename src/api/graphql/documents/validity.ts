@@ -21,7 +21,8 @@ import {
   visitWithTypeInfo,
 } from "graphql";
 import { resourceLimit } from "../run/errors.ts";
-import { conflictsInServiceWords, inServiceWords } from "./mistakes.ts";
+import { conflictsInServiceWords } from "./conflicts.ts";
+import { inServiceWords } from "./mistakes.ts";
 import { type LackingDocument, reduced } from "./reduced.ts";
 import type { ServiceNames } from "./service-only.ts";
 import { hasTooManyPairs, isNestedTooDeep, isTooDeep, selectsTooMuch, tooDeep } from "./size.ts";
