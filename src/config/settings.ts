@@ -259,7 +259,7 @@ export const SETTINGS = {
     read: span,
     default: "5m",
     about:
-      "At least how far catch-ups of one repository lie apart while its webhooks get lost. Each gets one in 144 times this.",
+      "Where webhooks of a repository get lost, its catch-ups lie half of this apart at least, and its comments are read at three quarters. Each gets a catch-up in 144 times this.",
   },
   sweepIntervalMs: {
     name: "SWEEP_INTERVAL",

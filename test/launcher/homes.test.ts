@@ -66,6 +66,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
       "src/sync/catch-up/sweep-told.ts",
       "src/sync/backfill/backfill.ts",
       "src/sync/catch-up/catch-up.ts",
+      "src/sync/catch-up/followed-lists.ts",
       "src/sync/checks/confirm.ts",
       "src/sync/lists/",
     ],

@@ -47,6 +47,10 @@ const TOLD = LIVE_KINDS.filter(
     FREQUENCIES[kind] > 0 && !["renameUser", "deleteFork", "renameRepository", "transferRepository"].includes(kind),
 );
 
+/** What no event tells, and GraphQL is asked at common moments, also where no webhook gets lost. */
+const UNTOLD =
+  / (maintainer_can_modify|mergeable|rebaseable|mergeable_state|merge_commit_sha): |^\S+ issue \d+ \(whole\): nothing /;
+
 interface Organisation {
   world: TestWorld;
   /** How many deliveries of followed events were applied, how many are about pull requests, and opened one. */
@@ -175,15 +179,16 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
   const differences = async () => {
     const all: string[] = [];
     for (const one of repositories) {
+      const fullName = simulator.world.fullName(one);
       const { differences } = await compare(
         ctx,
         simulator,
-        simulator.world.fullName(one),
+        fullName,
         // A new contributor becomes one in everything that they ever wrote. Nothing that this test asks upstream shows
         // it. No payload shows what the mirror's token may do.
         (_kind, path) => path === "author_association" || path.endsWith(".repo.permissions"),
       );
-      all.push(...differences);
+      all.push(...differences.map((difference) => `${fullName} ${difference}`));
     }
     return all;
   };
@@ -287,6 +292,15 @@ test.each([
     const live = simulator.startLive({ ratePerSecond: 0, seed: 11, kinds: TOLD });
     const perSecond = 20_000 / 3_600;
     const before = await organisation.applied();
+    /** What was wrong five minutes before another look, and was so still. */
+    const overdue: string[] = [];
+    let wrong: readonly string[] = [];
+    let passed = 0;
+    const look = async () => {
+      const now = (await organisation.differences()).filter((one) => !UNTOLD.test(one));
+      overdue.push(...now.filter((one) => wrong.includes(one)));
+      wrong = now;
+    };
     for (let owed = 0; simulator.webhooks.tally.sent < DELIVERIES; ) {
       owed += perSecond;
       const sent = simulator.webhooks.tally.sent;
@@ -296,11 +310,19 @@ test.each([
       }
       owed -= simulator.webhooks.tally.sent - sent;
       await organisation.pass(SECOND);
+      passed += SECOND;
+      if (wantsHour && passed % (5 * MINUTE) === 0) await look();
     }
     const inTheHour = costOf(simulator.meter.read());
     const deliveries = await organisation.applied();
     const all = deliveries.all - before.all;
     const openedPulls = deliveries.openedPulls - before.openedPulls;
+    if (wantsHour) {
+      for (let ms = 0; ms < 5 * MINUTE; ms += 10 * SECOND) await organisation.pass(10 * SECOND);
+      await look();
+      console.log([...overdue, "five minutes later:", ...wrong].join("\n"));
+    }
+    const afterFiveMinutes = wrong;
     for (let wait = 30 * SECOND; (await organisation.doubts()) > 0 && wait < HOUR; wait *= 2)
       await organisation.pass(wait);
     const reading = simulator.meter.read();
@@ -329,10 +351,13 @@ test.each([
       limited: reading.primaryLimited + reading.secondaryLimited,
       refusedDeliveries: simulator.webhooks.tally.failed,
       routes: routesOf(reading),
+      overdue: overdue.length,
+      afterFiveMinutes: afterFiveMinutes.length,
       leftToAudits,
       differences: differences.length,
     });
     expect(differences).toEqual([]);
+    expect(afterFiveMinutes).toEqual([]);
     expect(reading.primaryLimited + reading.secondaryLimited).toBe(0);
     // In a short run few deliveries come together in one read. Upstream's clock runs with ours, so a slow machine has
     // more moments at which it asks.

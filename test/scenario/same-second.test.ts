@@ -1,8 +1,8 @@
 /** Webhooks that were lost although another one of the same second moved the times by which a loss is found. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { createComment } from "../../src/simulator/changes/comments.ts";
-import { createIssue, editIssue, lockIssue } from "../../src/simulator/changes/issues.ts";
+import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
+import { createIssue, deleteIssue, editIssue, lockIssue } from "../../src/simulator/changes/issues.ts";
 import { editPull } from "../../src/simulator/changes/pulls.ts";
 import { createReview } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -227,4 +227,57 @@ test("a lock that was told in the second of a comment is no loss while it is in 
   expect(Object.keys(world.simulator.meter.read().routes)).toEqual(["POST /graphql"]);
   for (let minute = 0; minute < 3; minute++) await pass(MINUTE);
   expect(await locked()).toEqual([true, true]);
+});
+
+test("a deletion whose webhook was lost is found in two minutes, though each look finds another lost change", async () => {
+  const { world: upstream } = world.simulator;
+  const deleted = createIssue(upstream, repository.ownerId, { repository, title: "To be deleted" });
+  const edited = createIssue(upstream, repository.ownerId, { repository, title: "Edited all the time" });
+  const told = createIssue(upstream, repository.ownerId, { repository, title: "Told of" });
+  await world.settle();
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  const lossyMinutes = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute++) {
+      editIssue(upstream, repository.ownerId, edited, { title: `Edited at ${upstream.clock.now()}` });
+      createComment(upstream, repository.ownerId, told, "Told");
+      await world.settle();
+      await pass(MINUTE);
+    }
+  };
+  const caughtUpAt = async () => {
+    const [row] = await world.ctx.db.query<{ at: Date }>(sql`select caught_up_at as at from repository_syncs`);
+    return row?.at;
+  };
+  for (const before = await caughtUpAt(); before?.getTime() === (await caughtUpAt())?.getTime(); )
+    await lossyMinutes(1);
+  // The next catch-up of the repository has to wait for a while.
+  deleteIssue(upstream, repository.ownerId, deleted);
+  await lossyMinutes(2);
+  world.simulator.setFaults({});
+  expect(await world.get(`/repositories/${repository.id}/issues/${deleted.number}`)).toMatchObject({ status: 410 });
+});
+
+test("where webhooks get lost, a comment that was edited untold is read by one request within four minutes", async () => {
+  const { world: upstream } = world.simulator;
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "Commented" });
+  const comment = createComment(upstream, repository.ownerId, issue, "As it was told");
+  const livelyMinutes = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute++) {
+      editIssue(upstream, repository.ownerId, issue, { title: `Title ${upstream.clock.now()}` });
+      await world.settle();
+      await pass(MINUTE);
+    }
+  };
+  await livelyMinutes(5);
+  world.simulator.setFaults({ lacksEvents: ["issue_comment"] });
+  editComment(upstream, repository.ownerId, comment, "As nobody told it");
+  world.simulator.setFaults({});
+  world.simulator.meter.reset();
+  await livelyMinutes(4);
+  expect((await world.get(`/repositories/${repository.id}/issues/comments/${comment.id}`)).body).toMatchObject({
+    body: "As nobody told it",
+  });
+  const { routes } = world.simulator.meter.read();
+  expect(routes["GET /repos/:owner/:repo/issues/comments"]?.charged).toBe(1);
+  expect(routes["GET /repos/:owner/:repo/issues"]?.charged ?? 0).toBe(0);
 });

@@ -1,36 +1,29 @@
 import { eq } from "drizzle-orm";
-import type { Transaction } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
-import { type SQL, sql } from "../../../db/sql.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Kind } from "../../kinds/contract/kind.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { repositorySyncs } from "../../schema.ts";
-import { forgetValidators, saveValidators } from "../../upstream/conditional/validators.ts";
+import { saveValidators } from "../../upstream/conditional/validators.ts";
 import { CredentialUnusableError } from "../../upstream/protocol/errors.ts";
 import type { Validator } from "../../upstream/protocol/upstream.ts";
 import { restartReviews } from "../following/backfill-progress.ts";
 import { askSoon, endOrPause, pause } from "../following/pause.ts";
 import { move } from "../following/state.ts";
-import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { RemovedError } from "../problems/errors.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import { rests, tryAgain } from "../problems/problems.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
-import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import {
-  BY_CHANGE,
   earlier,
   fetchAndStorePage,
-  isInOrder,
   knownUpTo,
   newestOf,
   newestPast,
-  OVERLAP_MS,
   PER_PAGE,
-  pathSince,
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
@@ -38,33 +31,17 @@ import { PHASES, type Phase, phasesNotBackfilled, refuseNothing, tryPhase } from
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
-import { giveWayToDeliveries } from "../turns/give-way.ts";
-import type { ShownRow } from "./newest-changes.ts";
-import { isSuspected } from "./sweep-due.ts";
-
-/** A followed list, with its watermark. */
-interface FollowedList {
-  kind: Kind;
-  watermark: "issues_synced_at" | "comments_synced_at" | "review_comments_synced_at";
-  path: string;
-}
-
-/** Oldest change first: what changes while we read moves to the end, where it is met again. */
-const COMMENTS: FollowedList = {
-  kind: "issue_comment",
-  watermark: "comments_synced_at",
-  path: `issues/comments?${BY_CHANGE}&${PER_PAGE}`,
-};
-const REVIEW_COMMENTS: FollowedList = {
-  kind: "review_comment",
-  watermark: "review_comments_synced_at",
-  path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}`,
-};
-const ISSUES: FollowedList = {
-  kind: "issue",
-  watermark: "issues_synced_at",
-  path: `issues?state=all&${BY_CHANGE}&${PER_PAGE}`,
-};
+import { whenCommentsWereRead } from "./comment-ends.ts";
+import {
+  atMost,
+  beforePage,
+  beginningOf,
+  COMMENTS,
+  catchUpList,
+  type FollowedList,
+  ISSUES,
+  REVIEW_COMMENTS,
+} from "./followed-lists.ts";
 
 /** Comments come before issues. The comment counts of issues then tell which comments no list of changes has shown. */
 const FOLLOWED_PHASES = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
@@ -105,8 +82,11 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     }
     const lacking = await phasesNotBackfilled(ctx, repositoryId);
     if (lacking.due) return await backfillMissing(ctx, repositoryId);
+    const readAt = await whenCommentsWereRead(ctx, repositoryId);
+    const followComments = async (list: FollowedList) =>
+      readAt.get(list.kind) ?? (await catchUpList(ctx, repository, list, signal));
     const heardSince = new Date(startedAt.getTime() - PULLS_HEARD_MS);
-    const works: Record<Exclude<Phase, "reviews">, () => Promise<void>> = {
+    const works: Record<Exclude<Phase, "reviews">, () => Promise<unknown>> = {
       labels: () =>
         followWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),
       milestones: async () => {
@@ -114,8 +94,8 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
         const list = `milestones?state=all&${PER_PAGE}`;
         await followWhole(ctx, repository, { kind: "milestone", list, conditional }, signal);
       },
-      "issue comments": () => catchUpList(ctx, repository, COMMENTS, signal),
-      "review comments": () => catchUpList(ctx, repository, REVIEW_COMMENTS, signal),
+      "issue comments": () => followComments(COMMENTS),
+      "review comments": () => followComments(REVIEW_COMMENTS),
       issues: () => catchUpList(ctx, repository, ISSUES, signal),
       pulls: async () => {
         await followPulls(ctx, repository, { withDetails: !lacking.phases.has("reviews") }, signal);
@@ -130,9 +110,13 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       if (!isFollowed) missing.push(phase);
     }
     await refuseNothing(ctx, repository, missing);
-    const confirmedAt = earlier(startedAt, asOf);
+    const caughtUpAt = earlier(startedAt, asOf);
+    const confirmedAt = [...readAt.values()].reduce(earlier, caughtUpAt);
     const unshown = PHASES.filter((phase) => missing.includes(phase) || lacking.phases.has(phase));
-    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt, missing: unshown });
+    await move(ctx.db, repositoryId, {
+      ...{ from: CAUGHT_UP, to: "live", missing: unshown },
+      ...{ confirmedAt, caughtUpAt },
+    });
   } catch (error) {
     if (error instanceof RemovedError) return;
     if (error instanceof CredentialUnusableError) {
@@ -222,35 +206,6 @@ async function wereMilestonesPushed({ db }: Pick<Context, "db">, repositoryId: n
   return pushed > 0;
 }
 
-async function catchUpList(
-  ctx: Context,
-  repository: MirroredRepository,
-  { kind, watermark, path: list }: FollowedList,
-  signal: AbortSignal,
-): Promise<void> {
-  const since = new Date((await watermarkOf(ctx, repository, watermark)).getTime() - OVERLAP_MS);
-  for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
-    await beforePage(ctx, repository, signal);
-    const page: StoredPage = await fetchAndStorePage(ctx, repository, kind, path, "catch-up", {
-      isNews: true,
-      prepare: (observed) => fetchAndStoreMissingComments(ctx, repository, observed, "catch-up"),
-      remember: async (tx, stored) => {
-        const column = sql.identifier(watermark);
-        const known = atMost(sql`s.${column}`, stored.upstreamNow);
-        // Where rows are out of order, older ones may stand on the pages behind.
-        const read = isInOrder(stored) || stored.next === null ? newestPast(stored) : null;
-        const [{ hasMoved } = { hasMoved: false }] = await tx.query<{ hasMoved: boolean }>(sql`
-          update repository_syncs s set ${column} = coalesce(greatest(${known}, ${knownUpTo(read, stored.asOf)}), s.${column})
-            from repository_syncs before where s.repository_id = ${repository.id} and before.repository_id = s.repository_id
-            returning s.${column} is distinct from before.${column} as "hasMoved"`);
-        // The address has the watermark in it, so the page is not asked for again.
-        if (hasMoved && stored.validator) await forgetValidators(tx, stored.validator);
-      },
-    });
-    path = page.next;
-  }
-}
-
 /** Pull requests cannot be asked by `since`: read from the newest change down to the watermark. */
 async function followPulls(
   ctx: Context,
@@ -258,8 +213,7 @@ async function followPulls(
   { withDetails }: { withDetails: boolean },
   signal: AbortSignal,
 ): Promise<void> {
-  const watermark = await watermarkOf(ctx, repository, "pulls_synced_at");
-  const until = new Date(watermark.getTime() - OVERLAP_MS);
+  const until = await beginningOf(ctx, repository, "pulls_synced_at");
   const changed = new Map<number, Date>();
   let first: StoredPage | undefined;
   const validators: Validator[] = [];
@@ -282,78 +236,13 @@ async function followPulls(
   }
   // The list shows no reviews and no sizes.
   if (withDetails) await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
-  const upstreamNow = first?.upstreamNow ?? watermark;
+  const upstreamNow = first?.upstreamNow ?? until;
   const rows = [...changed].map(([key, updatedAt]) => ({ key, updatedAt }));
-  const newest = knownUpTo(newestPast({ rows, upstreamNow }) ?? watermark, first?.asOf ?? null);
+  const newest = knownUpTo(newestPast({ rows, upstreamNow }) ?? until, first?.asOf ?? null);
   await whileMirrored(ctx, repository, async (tx) => {
     await saveValidators(tx, validators);
     await tx.query(sql`
       update repository_syncs set pulls_synced_at = greatest(${atMost(sql`pulls_synced_at`, upstreamNow)}, ${newest})
         where repository_id = ${repository.id}`);
   });
-}
-
-/** All repositories are caught up with at one time, and deliveries would wait behind their pages. */
-async function beforePage(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
-  await giveWayToDeliveries(ctx, signal);
-  await mayGoOn(ctx, repository, { job: "catch-up", signal });
-}
-
-/** Earlier versions moved watermarks to dates of rows that lay in the future. */
-function atMost(watermark: SQL, upstreamNow: Date): SQL {
-  return sql`case when ${watermark} <= ${upstreamNow} then ${watermark} end`;
-}
-
-/**
- * A watermark has moved past changes whose webhooks came, and another change of the same second may be among them. So
- * where webhooks were lost lately, what was told since the last catch-up is read again, this far back.
- */
-const READ_BACK_MS = 3_600_000;
-
-/**
- * Where the read begins. A watermark in the future says nothing, so the read begins with the first copy.
- * @throws RemovedError when there is none: the repository was purged, and a new backfill begins
- */
-async function watermarkOf(
-  ctx: Pick<Context, "db" | "clock">,
-  { id, fullName }: MirroredRepository,
-  column: string,
-): Promise<Date> {
-  const at = sql.identifier(column);
-  const now = ctx.clock.now().getTime();
-  const latest = new Date(now + CLOCKS_APART_MS);
-  const again = sql`greatest(s.caught_up_at, ${new Date(now - READ_BACK_MS)})`;
-  const [row] = await ctx.db.query<{ at: Date | null }>(sql`
-    select case when s.${at} > ${latest} then coalesce(s.backfilled_at, to_timestamp(0))
-        when ${isSuspected(ctx)} then least(s.${at}, ${again}) else s.${at} end as at
-      from repository_syncs s left join sweeps w using (repository_id)
-      where s.repository_id = ${id} and s.${at} is not null`);
-  if (!row?.at) throw new RemovedError(`${fullName} was purged`);
-  return row.at;
-}
-
-/** Rows that a list shows later than this are not late, but missing. Some eight minutes were reported in public. */
-const LATE_MS = 3_600_000;
-
-/**
- * Lets the next catch-up of each repository begin before these rows, which the mirror does not hold. A list may show a
- * row minutes late, when the watermark has passed it.
- */
-export async function moveWatermarksBack(tx: Transaction, rows: readonly ShownRow[]): Promise<void> {
-  const timed = rows.filter(({ at }) => at !== undefined && !Number.isNaN(Date.parse(at)));
-  if (timed.length === 0) return;
-  const back = (watermark: string, kinds: readonly ShownRow["kind"][]) => {
-    const column = sql.identifier(watermark);
-    const at = sql`(select min(x.at) from ${late} where x.r = s.repository_id and x.kind = any(${kinds}::text[])
-      and x.at > s.${column} - ${`${LATE_MS} milliseconds`}::interval)`;
-    return sql`${column} = least(${column}, ${at})`;
-  };
-  const late = sql`json_to_recordset(${sql.json(timed)}) as x(r bigint, kind text, at timestamptz)`;
-  await tx.query(sql`
-    update repository_syncs s set ${sql.join([
-      back("issues_synced_at", ["issue", "pull_request"]),
-      back("pulls_synced_at", ["issue", "pull_request"]),
-      back("comments_synced_at", ["issue_comment"]),
-      back("review_comments_synced_at", ["review_comment"]),
-    ])} where repository_id = any(${timed.map(({ r }) => r)}::bigint[])`);
 }

@@ -30,6 +30,8 @@ export interface End extends Unexplained {
   theirs: number | null;
   /** How many rows we had then. */
   ours: number;
+  /** When the list was read up to this end, by our clock, in ISO 8601. Absent: it was looked at. */
+  readAt?: string;
 }
 
 /** The ends, by path. */
@@ -188,9 +190,15 @@ function wholeList(kind: Probe["kind"], list: string, ours: number): Probe[] {
 }
 
 function lastPage(kind: Probe["kind"], list: string, ours: number): Probe {
+  const { size, number, before } = lastPageOf(ours);
+  return { kind, path: pagePath(list, size, number), ours, before };
+}
+
+/** The last page of a list in which we have so many rows: its size, its number, and how many rows stand before it. Pure. */
+export function lastPageOf(ours: number): { size: number; number: number; before: number } {
   const size = sizeFor(ours);
-  const page = Math.max(1, Math.ceil(ours / size));
-  return { kind, path: pagePath(list, size, page), ours, before: (page - 1) * size };
+  const number = Math.max(1, Math.ceil(ours / size));
+  return { size, number, before: (number - 1) * size };
 }
 
 function pagePath(list: string, size: number, page: number): string {

@@ -12,7 +12,8 @@ import { credentialGroups } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
 import { isInShard } from "../turns/shards.ts";
-import { moveWatermarksBack } from "./catch-up.ts";
+import { asUnread, fetchAndStoreComments, readBefore } from "./comment-ends.ts";
+import { moveWatermarksBack } from "./followed-lists.ts";
 import { type Ends, hasMoved, isExplained, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { findUnheldRows, type ShownRow } from "./newest-changes.ts";
 import { countAndStoreOurs, keptCounts } from "./our-counts.ts";
@@ -31,7 +32,7 @@ export interface DueLists {
   caughtUpAt: Date | null;
   late: LateRows | null;
   shown: RepositoryFigures;
-  /** GraphQL shows the newest changes, and these ends show only what it does not: comments. */
+  /** Webhooks tell of it, and some get lost. GraphQL shows the newest changes, and what it does not is read: comments. */
   isTold: boolean;
 }
 
@@ -42,7 +43,6 @@ interface LateRows extends Unexplained {
 
 /** The longest neglected first. */
 export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists[]> {
-  const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
   type Row = Omit<DueLists, "ours" | "ends" | "late" | "shown"> &
     Record<"ours" | "lists" | "late", string | null> & { shown: string };
   const rows = await ctx.db.query<Row>(sql`
@@ -51,7 +51,7 @@ export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists
       from sweeps w join repository_syncs s using (repository_id)
       where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and w.shown is not null
         and case when not ${isTold(ctx)} then ${isSweepDue(ctx, sql`greatest(w.swept_at, w.held_at)`, ctx.config.sweepIntervalMs)}
-          else ${isSuspected(ctx)} and (w.swept_at is null or w.swept_at <= ${before(ctx.config.catchUpIntervalMs)}) end
+          else ${isSuspected(ctx)} and (w.swept_at is null or w.swept_at <= ${readBefore(ctx)}) end
         and not ${rests(ctx, "sweep", sql`w.repository_id::text`)}
       order by w.swept_at nulls first, w.repository_id`);
   return rows.map(({ ours, lists, late, shown, ...row }) => ({
@@ -170,10 +170,11 @@ async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due
   const { repositoryId, shown } = due;
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = isLastLook(shown, due.sweptAt) && due.ends !== null && isExplained(due.ends);
-  const except: List[] = due.isTold ? ["labels", "milestones", "issues"] : shown.milestones ? ["milestones"] : [];
+  const except: List[] = shown.milestones ? ["milestones"] : [];
   const ours = due.ours ?? (isFrozen ? null : await countAndStoreOurs(ctx, repositoryId));
+  const read = ours && due.isTold ? await fetchAndStoreComments(ctx, { repositoryId, ours, before: due.ends }) : null;
   const probed =
-    ours && !isFrozen
+    ours && !isFrozen && !due.isTold
       ? await probeLists(ctx, { repositoryId, ours, before: due.ends, except, now: ctx.clock.now() })
       : null;
   const isMoved = probed !== null && hasMoved(due.ends, probed.ends);
@@ -186,10 +187,10 @@ async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due
   const isKnown = changed !== null && unheld.length === 0;
   return {
     probed,
-    ends: probed?.ends ?? due.ends,
-    hasMoved: (isMoved && !isKnown) || wantsRead,
+    ends: (wantsRead ? read && asUnread(read.ends) : read?.ends) ?? probed?.ends ?? due.ends,
+    hasMoved: (isMoved && !isKnown) || wantsRead || (read?.isPart ?? false),
     late,
-    wantsAudit: wantsAudit || (probed?.needsAudit ?? false),
+    wantsAudit: wantsAudit || (read?.needsAudit ?? probed?.needsAudit ?? false),
   };
 }
 

@@ -18,7 +18,7 @@ import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { earlier } from "../reads/pages.ts";
 import { isInShard } from "../turns/shards.ts";
-import { moveWatermarksBack } from "./catch-up.ts";
+import { moveWatermarksBack } from "./followed-lists.ts";
 import {
   AHEAD,
   findUnheld,
@@ -284,14 +284,16 @@ function judgeTold({ before, shownAt, caughtUpAt }: ToldRepository, held: HeldCh
     const isShorter = lists.some((name) => held.surplus[name] > 0);
     return { verdict: isShorter ? "waits" : "held", isLoss: isShorter, wantsAudit: false, left: isAll ? null : left };
   }
-  const isSame = amiss.length > 0 || rows.every((row) => stood.has(row));
+  const isSame = rows.every((row) => stood.has(row));
   const wasRead = caughtUpAt !== null && caughtUpAt > shownAt;
-  // A catch-up finds no deletion.
-  const isDeletion = rows.length === 0 && amiss.every((name) => held.surplus[name] > 0);
-  if (!isDeletion && !(isSame && (wasRead || before?.unexplainedSince)))
-    return { verdict: "changed", isLoss: true, wantsAudit: false, left };
+  const isUnexplained = isSame && (wasRead || before?.unexplainedSince != null);
+  // A catch-up finds no deletion, however often it finds something else.
+  const isDeletion = amiss.some((name) => held.surplus[name] > 0);
+  const isRead = rows.length > 0 || amiss.some((name) => held.surplus[name] < 0);
+  const verdict = isRead && !isUnexplained ? "changed" : "waits";
+  if (!isDeletion && verdict === "changed") return { verdict, isLoss: true, wantsAudit: false, left };
   const { wantsAudit, ...unexplained } = stillUnexplained(before ?? undefined, now);
-  return { verdict: "waits", isLoss: true, wantsAudit, left: { ...left, ...unexplained } };
+  return { verdict, isLoss: true, wantsAudit, left: { ...left, ...unexplained } };
 }
 
 /**

@@ -67,14 +67,17 @@ async function asksMilestones({ db, config }: Context, shard: Shard, largeFleet:
   return (rows[0]?.live ?? 0) >= largeFleet;
 }
 
+/** So far, as a part of their interval, catch-ups of a repository lie apart whose webhooks get lost all the time. */
+const SPACED = 0.5;
+
 /**
  * Asks for a catch-up of each repository whose last catch-up began before every replica knew of the change. So a
  * request that Redis forgot is repeated, and a lagging replica hides nothing for good.
  */
 async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
-  // Where webhooks get lost all the time, each look finds another one. One catch-up serves all of an interval.
-  const spaced = new Date(ctx.clock.now().getTime() - ctx.config.catchUpIntervalMs * 0.9);
+  // Where webhooks get lost all the time, each look finds another one.
+  const spaced = new Date(ctx.clock.now().getTime() - ctx.config.catchUpIntervalMs * SPACED);
   const rows = await ctx.db.query<{ id: number }>(sql`
     select w.repository_id as id from sweeps w join repository_syncs s using (repository_id)
       where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)}

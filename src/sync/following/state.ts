@@ -28,8 +28,11 @@ const REMOVED_HERE = "removed here";
 
 type Move = { from: readonly FollowedState[] } & (
   | { to: "backfilling" }
-  /** `confirmedAt`: when upstream confirmed what we hold, by our clock. `missing`: the parts that it did not show. */
-  | { to: "live"; confirmedAt: Date; missing: readonly string[]; backfilledAt?: Date }
+  /**
+   * `confirmedAt`: when upstream confirmed what we hold, by our clock. `missing`: the parts that it did not show.
+   * `caughtUpAt`: when the catch-up began, if it left out what was confirmed before.
+   */
+  | { to: "live"; confirmedAt: Date; missing: readonly string[]; backfilledAt?: Date; caughtUpAt?: Date }
   /** `problem`: the reason, in words. */
   | { to: "paused" | "gone"; problem: string }
 );
@@ -42,11 +45,11 @@ export async function move(queries: Queries, repositoryId: number, change: Move)
 /** Moves those of the repositories that are in a state to start from, and answers them. */
 export async function moveAll(queries: Queries, repositoryIds: readonly number[], change: Move): Promise<number[]> {
   const problem = "problem" in change ? change.problem : null;
-  const { confirmedAt, backfilledAt, missing } = change.to === "live" ? change : {};
+  const { confirmedAt, backfilledAt, missing, caughtUpAt = confirmedAt } = change.to === "live" ? change : {};
   const rows = await queries.query<{ id: number }>(sql`
     update repository_syncs set state = ${change.to}, problem = ${problem},
         confirmed_at = greatest(${confirmedAt ?? null}::timestamptz, confirmed_at),
-        caught_up_at = coalesce(${confirmedAt ?? null}::timestamptz, caught_up_at),
+        caught_up_at = coalesce(${caughtUpAt ?? null}::timestamptz, caught_up_at),
         -- The processes that select and copy have two clocks: a copy ends after it was asked for.
         backfilled_at = coalesce(case when ${backfilledAt ?? null}::timestamptz < added_at then added_at
           else ${backfilledAt ?? null}::timestamptz end, backfilled_at),

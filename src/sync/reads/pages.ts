@@ -59,6 +59,8 @@ export interface StoredPage {
   isUnchanged: boolean;
   /** How many pages the list has from this one on, when upstream says so. */
   pagesLeft: number | null;
+  /** How many rows the page has, also those that cannot be read; 0 for an unchanged one. */
+  length: number;
   /** The page's rows; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
   /** Both as in `ReadAnswer`. */
@@ -182,6 +184,7 @@ async function observePage(
         next: answer.next,
         resources: 0,
         pagesLeft: null,
+        length: 0,
         rows: [],
         upstreamNow: answer.upstreamNow,
         asOf: answer.asOf,
@@ -197,6 +200,7 @@ async function observePage(
       const page = {
         next: answer.links.next ?? null,
         pagesLeft: pagesLeft(path, answer.links),
+        length: rows.length,
         rows: observed.map((one) => keyAndTime(one, kind)),
         upstreamNow: answer.upstreamNow,
         asOf: answer.asOf,
