@@ -242,6 +242,22 @@ test("many in repositories of several owners cost one search once the pace allow
   }
 });
 
+test("one that was opened before more than a search shows is found by the second search", async () => {
+  const [first, second] = repositories;
+  if (!first || !second) throw new Error("There are no two repositories");
+  await spend(3 * MINUTE);
+  const oldest = open(first);
+  await world.settle();
+  await pass(2 * MINUTE);
+  await spend(3 * MINUTE);
+  const newer = Array.from({ length: 101 }, () => open(second));
+  await world.settle();
+  world.simulator.meter.reset();
+  while ((asked()[SEARCH] ?? 0) < 2) await pass(MINUTE);
+  expect(await isHeld(first, oldest)).toBe(true);
+  for (const number of newer) while (!(await isHeld(second, number))) await pass(MINUTE);
+});
+
 test("who closed what a search found is asked with others where no webhook told it", async () => {
   const [repository] = repositories;
   if (!repository) throw new Error("There is no repository");

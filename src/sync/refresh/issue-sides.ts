@@ -35,6 +35,11 @@ interface LackingSide {
 /** Reads the issue sides that the mirror lacks, in one process at a time few requests for however many. */
 export class IssueSides {
   readonly #gather: Gather<ResourceKey, SideAnswer>;
+  /**
+   * A search shows a hundred. Where more were opened since the oldest, its end alternates: the newest first would never
+   * show the oldest, and the oldest first would show one that somebody made up, with a date of long ago, and no other.
+   */
+  #order: "asc" | "desc" = "asc";
 
   /**
    * @param prepared awaited before each round, so that questions of one moment meet
@@ -67,7 +72,8 @@ export class IssueSides {
         return asked.map((one) => (alone === undefined || nameOf(one) === alone ? "alone" : "later"));
       }
       const startedAt = ctx.clock.now();
-      const found = await search(ctx, lacking, first);
+      this.#order = this.#order === "asc" ? "desc" : "asc";
+      const found = await search(ctx, lacking, { oldest: first, order: this.#order });
       await Promise.all(found.map((one) => store({ ...one, startedAt })));
       const names = new Set(found.map(({ mark }) => nameOf(mark)));
       return asked.map((one) => (names.has(nameOf(one)) ? "found" : "later"));
@@ -126,7 +132,7 @@ async function findLacking(db: Queries): Promise<LackingSide[]> {
 async function search(
   ctx: Context,
   lacking: readonly LackingSide[],
-  oldest: LackingSide,
+  { oldest, order }: { oldest: LackingSide; order: "asc" | "desc" },
 ): Promise<{ observed: Observed; mark: Mark }[]> {
   const ids = [...new Set(lacking.map(({ mark }) => mark.repositoryId))];
   const seen = (await ctx.upstream.groups(ids)).find((group) => group.includes(oldest.mark.repositoryId)) ?? [];
@@ -139,7 +145,7 @@ async function search(
   const users = owners.map((owner) => `user:${owner}`);
   const query = new URLSearchParams({
     q: `is:pr created:>=${since.toISOString().replace(/\.\d+/, "")} ${users.length > 1 ? `(${users.join(" OR ")})` : users.join()}`,
-    ...{ sort: "created", order: "desc", per_page: String(PAGE_SIZE), advanced_search: "true" },
+    ...{ sort: "created", order, per_page: String(PAGE_SIZE), advanced_search: "true" },
   });
   const answer = await ctx.upstream
     .get(`/search/issues?${query}`, { priority: "refresh", repository: oldest.mark.repositoryId })
