@@ -281,7 +281,7 @@ test("an answer that is no list is an error, and never the end of one", async ()
   };
   const ours = { labels: 1, milestones: 0, issues: 1, comments: 0, reviewComments: 0 };
   await expect(
-    probeLists({ upstream }, { repositoryId: 1, ours, before: null, except: [], now: new Date(0) }),
+    probeLists({ upstream }, { repositoryId: 1, ours, before: null, milestones: true, now: new Date(0) }),
   ).rejects.toThrow("something that is not a list");
 });
 

@@ -67,16 +67,16 @@ export async function probeLists(
     repositoryId,
     ours,
     before,
-    except,
+    milestones,
     now,
-  }: { repositoryId: number; ours: OurCounts; before: Ends | null; except: readonly List[]; now: Date },
+  }: { repositoryId: number; ours: OurCounts; before: Ends | null; milestones: boolean; now: Date },
 ): Promise<Probed> {
   const ends: Ends = {};
   const validators: Validator[] = [];
   const changed: ShownRow[] = [];
   let isShown = true;
   let needsAudit = false;
-  for (const probe of probesFor(ours, except)) {
+  for (const probe of probesFor(ours, { milestones })) {
     const known = before?.[probe.path];
     const answer = await upstream.get(`/repositories/${repositoryId}/${probe.path}`, {
       priority: "catch-up",
@@ -154,16 +154,13 @@ export function hasMoved(before: Ends | null, now: Ends): boolean {
   return before === null || digests(before) !== digests(now);
 }
 
-/** Lists that a sweep may ask for in another way. */
-export type List = "labels" | "milestones" | "issues";
-
-/** Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
-export function probesFor(ours: OurCounts, except: readonly List[] = []): Probe[] {
+/** Pure. `milestones`: whether this is the way to ask for them. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
+export function probesFor(ours: OurCounts, { milestones } = { milestones: true }): Probe[] {
   const ordered = "sort=updated&direction=asc";
   const probes: Probe[] = [];
-  if (!except.includes("labels")) probes.push(...wholeList("label", "labels?", ours.labels));
-  if (!except.includes("milestones")) probes.push(...wholeList("milestone", "milestones?state=all&", ours.milestones));
-  if (!except.includes("issues")) probes.push(issuesEnd(ours.issues, ordered));
+  probes.push(...wholeList("label", "labels?", ours.labels));
+  if (milestones) probes.push(...wholeList("milestone", "milestones?state=all&", ours.milestones));
+  probes.push(issuesEnd(ours.issues, ordered));
   // A new comment moves its issue or pull request to the end of theirs, so an empty list need not be asked for.
   if (ours.comments > 0) probes.push(lastPage("issue_comment", `issues/comments?${ordered}&`, ours.comments));
   if (ours.reviewComments > 0)

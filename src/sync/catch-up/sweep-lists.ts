@@ -14,7 +14,7 @@ import { rests } from "../problems/problems.ts";
 import { isInShard } from "../turns/shards.ts";
 import { asUnread, fetchAndStoreComments, readBefore } from "./comment-ends.ts";
 import { moveWatermarksBack } from "./followed-lists.ts";
-import { type Ends, hasMoved, isExplained, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
+import { type Ends, hasMoved, isExplained, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { findUnheldRows, type ShownRow } from "./newest-changes.ts";
 import { countAndStoreOurs, keptCounts } from "./our-counts.ts";
 import { isLastLook, isSuspected, isSweepDue, isTold, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
@@ -170,12 +170,17 @@ async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due
   const { repositoryId, shown } = due;
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = isLastLook(shown, due.sweptAt) && due.ends !== null && isExplained(due.ends);
-  const except: List[] = shown.milestones ? ["milestones"] : [];
   const ours = due.ours ?? (isFrozen ? null : await countAndStoreOurs(ctx, repositoryId));
   const read = ours && due.isTold ? await fetchAndStoreComments(ctx, { repositoryId, ours, before: due.ends }) : null;
   const probed =
     ours && !isFrozen && !due.isTold
-      ? await probeLists(ctx, { repositoryId, ours, before: due.ends, except, now: ctx.clock.now() })
+      ? await probeLists(ctx, {
+          repositoryId,
+          ours,
+          before: due.ends,
+          milestones: !shown.milestones,
+          now: ctx.clock.now(),
+        })
       : null;
   const isMoved = probed !== null && hasMoved(due.ends, probed.ends);
   // Webhooks may have told of all that differs from the last look.
