@@ -4,6 +4,7 @@ import { sql } from "../../db/sql.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
 import { deleteIssue, editIssue } from "../../src/simulator/changes/issues.ts";
 import { editRepository } from "../../src/simulator/changes/repositories.ts";
+import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import type { HttpFault } from "../../src/simulator/faults/faults.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
@@ -179,6 +180,36 @@ test("what counts an issue that an audit finds gone is asked again, since a repl
   });
   await audit(behind, { repositoryId: repository.id, repair: true, signal });
   deleteIssue(upstream, repository.ownerId, issue);
+  pass(world, 10 * MINUTE);
+  await audit(behind, { repositoryId: repository.id, repair: true, signal });
+  await world.settleMarks();
+  expect((await compare(ctx, simulator, world.first)).differences).toEqual([]);
+});
+
+test("what counts a comment that an audit finds gone is asked again, since a replica that lagged may have told of it", async () => {
+  const { world, repository } = await openCopied();
+  await using _ = world;
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const comments = [...upstream.comments.values()].filter(({ issue }) => issue.repository === repository);
+  const ofIssue = comments.find(({ issue }) => !issue.pull);
+  const ofPull = comments.find(({ issue }) => issue.pull);
+  const [reviewComment] = [...upstream.reviewComments.values()].filter(({ issue }) => issue.repository === repository);
+  if (!ofIssue || !ofPull || !reviewComment) throw new Error("The generated world lacks a comment");
+  const lagging = ["issues?", "pulls?"].map((list) => `/repositories/${repository.id}/${list}`);
+  const before = new Map<string, ReadAnswer>();
+  const behind = withUpstream(ctx, {
+    get: async (path, options) => {
+      const answer = await ctx.upstream.get(path, options);
+      const shown = before.get(path) ?? answer;
+      if (lagging.some((one) => path.startsWith(one))) before.set(path, shown);
+      return { ...shown, seenAt: ctx.clock.now(), upstreamNow: ctx.clock.now() };
+    },
+  });
+  await audit(behind, { repositoryId: repository.id, repair: true, signal });
+  deleteComment(upstream, repository.ownerId, ofIssue);
+  deleteComment(upstream, repository.ownerId, ofPull);
+  deleteReviewComment(upstream, repository.ownerId, reviewComment);
   pass(world, 10 * MINUTE);
   await audit(behind, { repositoryId: repository.id, repair: true, signal });
   await world.settleMarks();

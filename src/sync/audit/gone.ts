@@ -65,7 +65,7 @@ export async function auditUnmet(
     ...observed,
     seen: observed.seen.map((one) => (isUncomputed(one) ? withoutMergeability(one) : one)),
   });
-  const marks = repair && outcome === "deleted" && kind === "issue" ? await marksForCounts(ctx, wanted) : [];
+  const marks = repair && outcome === "deleted" ? await marksForCounts(ctx, wanted) : [];
   const drift = await whileMirrored(ctx, repository, async (tx) => {
     if (movedTo) await storeTransfer(tx, { repositoryId: repository.id, number: key }, movedTo);
     const { drift } =
@@ -81,12 +81,31 @@ export async function auditUnmet(
 }
 
 /**
- * Who counts an issue that is gone: its repository and its milestone. They were read before, and a replica that lagged may
- * have answered.
+ * Who counts what is gone: of an issue its repository and its milestone, of a comment its issue or pull request. They
+ * were read before, and a replica that lagged may have answered.
  */
-async function marksForCounts({ db, clock }: Context, { repositoryId, key }: ResourceKey): Promise<Mark[]> {
-  const askedAt = clock.now();
+async function marksForCounts(ctx: Context, gone: ResourceKey): Promise<Mark[]> {
+  const { kind, repositoryId, key } = gone;
+  const askedAt = ctx.clock.now();
   const when = { askedAt, notBefore: afterLag(askedAt) };
+  if (kind === "issue") return await marksForCountsOfIssues(ctx, gone, when);
+  if (kind !== "issue_comment" && kind !== "review_comment") return [];
+  const { table, parent } = resourceOf(kind);
+  const counted = kind === "issue_comment" ? "comments" : "review_comments";
+  const rows = await ctx.db.query<{ kind: "issue" | "pull_request"; number: number }>(sql`
+    select x.kind, x.number from ${table} t
+      cross join lateral (select 'issue' as kind, i.number, i.repository_id from issues i where ${kind} = 'issue_comment'
+        union all select 'pull_request', p.number, p.repository_id from pull_requests p) x
+      where t.repository_id = ${repositoryId} and t.id = ${key} and x.repository_id = ${repositoryId}
+        and x.number = t.${sql.identifier(parent?.column ?? "")}`);
+  return rows.map(({ kind, number }) => ({ kind, repositoryId, key: number, keys: [counted], ...when }));
+}
+
+async function marksForCountsOfIssues(
+  { db }: Pick<Context, "db">,
+  { repositoryId, key }: ResourceKey,
+  when: Pick<Mark, "askedAt" | "notBefore">,
+): Promise<Mark[]> {
   const repository: Mark = { kind: "repository", repositoryId: 0, key: repositoryId, ...when };
   const [issue] = await db
     .select({ milestoneId: issues.milestoneId })

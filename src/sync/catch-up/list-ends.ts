@@ -154,11 +154,13 @@ export function hasMoved(before: Ends | null, now: Ends): boolean {
   return before === null || digests(before) !== digests(now);
 }
 
-/** Pure. `milestones`: whether this is the way to ask for them. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
+/**
+ * Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own.
+ * @param milestones whether this is the way to ask for them
+ */
 export function probesFor(ours: OurCounts, { milestones } = { milestones: true }): Probe[] {
   const ordered = "sort=updated&direction=asc";
-  const probes: Probe[] = [];
-  probes.push(...wholeList("label", "labels?", ours.labels));
+  const probes = wholeList("label", "labels?", ours.labels);
   if (milestones) probes.push(...wholeList("milestone", "milestones?state=all&", ours.milestones));
   probes.push(issuesEnd(ours.issues, ordered));
   // A new comment moves its issue or pull request to the end of theirs, so an empty list need not be asked for.
