@@ -186,6 +186,77 @@ describe("what the views hold", () => {
     }
   });
 
+  test.each([
+    ["issues", "answered_at", "hours_to_answer", "issue_comments"],
+    ["pull_requests", "reviewed_at", "hours_to_review", "pull_request_reviews"],
+  ])("when somebody else, no bot, first answered: %s", async (view, at, hours, said) => {
+    const answered = `select from tain_v1.${view} where ${at} is not null and ${hours} is not null`;
+    expect((await reader.query(answered)).rowCount).toBeGreaterThan(0);
+    for (const change of [
+      `update ${said} set deleted_at = now()`,
+      `update ${said} set user_id = null; update ${view} set user_id = null`,
+      "update users set type = 'Bot'",
+    ])
+      expect(await onceChanged(change, answered), change).toEqual([]);
+    const { rows } = await reader.query(`select from tain_v1.${view} where (${at} is null) <> (${hours} is null)
+      or abs(extract(epoch from ${at} - created_at) - 3600 * ${hours}) > 0.001`);
+    expect(rows).toEqual([]);
+  });
+
+  test("how long what has ended took, and no time for the rest", async () => {
+    for (const [view, end, hours] of [
+      ["issues", "closed_at", "hours_to_close"],
+      ["pull_requests", "merged_at", "hours_to_merge"],
+    ]) {
+      const { rows } = await reader.query(`select count(${hours})::int as ended, count(*)::int as all,
+        bool_and(coalesce(abs(extract(epoch from ${end} - created_at) - 3600 * ${hours}) < 0.001, num_nulls(${end}, ${hours}) = 2)) as fit
+        from tain_v1.${view}`);
+      expect(rows[0].fit, view).toBe(true);
+      expect(rows[0].ended).toBeGreaterThan(0);
+      expect(rows[0].ended).toBeLessThan(rows[0].all);
+    }
+  });
+
+  test("whose first pull request it is, and which reviews are of one's own", async () => {
+    const { rows: firsts } = await reader.query(
+      "select repository_id, author_id, number from tain_v1.pull_requests where is_first order by 1, 2",
+    );
+    const { rows: expected } =
+      await reader.query(`select distinct on (repository_id, author_id) repository_id, author_id, number
+      from tain_v1.pull_requests where author_id is not null order by repository_id, author_id, created_at, number`);
+    expect(firsts).toEqual(expected);
+    expect(
+      await onceChanged(
+        "update pull_requests set user_id = null",
+        "select distinct is_first from tain_v1.pull_requests",
+      ),
+    ).toEqual([{ is_first: null }]);
+    const own = "select distinct is_own from tain_v1.reviews order by 1";
+    expect((await reader.query(own)).rows).toContainEqual({ is_own: false });
+    expect(await onceChanged("update pull_requests set deleted_at = now()", own)).toEqual([{ is_own: null }]);
+    expect(
+      await onceChanged(
+        `update pull_request_reviews v set user_id = p.user_id from pull_requests p
+          where p.repository_id = v.repository_id and p.number = v.pull_number`,
+        own,
+      ),
+    ).toEqual([{ is_own: true }]);
+  });
+
+  test.each([
+    ["checks", "update check_runs set conclusion = $; delete from commit_statuses", ["timed_out", "startup_failure"]],
+    ["checks", "update commit_statuses set state = $; delete from check_runs", ["error"]],
+    ["workflow_runs", "update workflow_runs set conclusion = $", ["timed_out", "startup_failure"]],
+    ["workflow_jobs", "update workflow_jobs set conclusion = $", ["timed_out"]],
+  ])("what has failed: %s after %s", async (view, change, failed) => {
+    const said = async (conclusion: string) =>
+      await onceChanged(change.replace("$", conclusion), `select distinct has_failed from tain_v1.${view}`);
+    for (const conclusion of ["failure", ...failed])
+      expect(await said(`'${conclusion}'`), conclusion).toEqual([{ has_failed: true }]);
+    for (const conclusion of ["'success'", ...(change.includes("status") ? ["'pending'"] : ["'cancelled'", "null"])])
+      expect(await said(conclusion), conclusion).toEqual([{ has_failed: false }]);
+  });
+
   test("a deployment's newest status", async () => {
     const state = async (change: string) =>
       await onceChanged(change, "select distinct state from tain_v1.deployments order by state");
@@ -414,9 +485,9 @@ describe("who may read some repositories only", () => {
 
   test.each(["repositories", ...OF_REPOSITORIES])("sees no other in %s", async (view) => {
     expect(await repositoriesIn(one, view)).toEqual([names[1]]);
-    const own = await one.query(`select count(*) from tain_v1.${view}`);
-    const all = await reader.query(`select count(*) from tain_v1.${view} where repository = $1`, [names[1]]);
-    expect(own.rows).toEqual(all.rows);
+    const whole = (client: pg.Client) =>
+      client.query(`select v::text as row from tain_v1.${view} v where repository = $1 order by 1`, [names[1]]);
+    expect((await whole(one)).rows).toEqual((await whole(reader)).rows);
   });
 
   test("sees the accounts that wrote or are assigned there", async () => {
@@ -576,6 +647,9 @@ describe("conditions reach the indexes of the tables", () => {
       "updated_at >",
     ],
     ["reviews", "repository = 'o/r7' and number = 9", "pull_request_reviews_pull", "(pull_number = 9)"],
+    ["issues", "repository = 'o/r7'", "issue_comments_issue", "(issue_number = i.number)"],
+    ["pull_requests", "repository = 'o/r7'", "pull_request_reviews_pull", "(pull_number = p.number)"],
+    ["pull_requests", "repository = 'o/r7' and number = 9", "issues_user", "(user_id = p.user_id)"],
     ["checks", "repository = 'o/r7' and sha = 'sha 9'", "check_runs_head", "(head_sha = 'sha 9'"],
   ])("%s where %s", async (view, condition, index, served) => {
     const { rows } = await large.query(`explain (costs off) select * from tain_v1.${view} where ${condition}`);
@@ -583,6 +657,16 @@ describe("conditions reach the indexes of the tables", () => {
     const scan = lines.findIndex((line) => line.includes(`Scan using ${index} `) || line.endsWith(`Scan on ${index}`));
     expect(scan, lines.join("\n")).toBeGreaterThanOrEqual(0);
     expect(lines.slice(scan + 1).find((line) => line.startsWith("Index Cond"))).toContain(served);
+  });
+
+  test.each([
+    ["issues", "number, title, hours_to_close", "issue_comments"],
+    ["pull_requests", "number, title, hours_to_merge", "pull_request_reviews"],
+    ["pull_requests", "number, title, reviewed_at", "issues"],
+    ["reviews", "number, state", "pull_requests"],
+  ])("%s reads for %s nothing of %s", async (view, columns, table) => {
+    const { rows } = await large.query(`explain (format json) select ${columns} from tain_v1.${view}`);
+    expect(JSON.stringify(rows)).not.toContain(`"Relation Name":"${table}"`);
   });
 });
 
