@@ -6,6 +6,7 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { connectTo } from "../support/database.ts";
 import { runWorkflow } from "../support/workflow-runs.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
+import { asGrafanaSends, dashboard, panelQueries } from "./grafana.ts";
 import { type Block, blocksOf, readPage } from "./markdown.ts";
 
 const ROLE = "tain_reader";
@@ -219,6 +220,42 @@ describe("the questions", () => {
         )
         .sort(),
     ).toEqual(expected.sort());
+  });
+});
+
+describe("the dashboard deploy/grafana/issues.json", () => {
+  const [from, to] = [new Date("2000-01-01T00:00:00Z"), new Date("2100-01-01T00:00:00Z")];
+
+  test.each(panelQueries)("has something to show: $name", async ({ rawSql, isTimeSeries }) => {
+    const { rows: known } = await reader.query(
+      dashboard.templating.list.find(({ name }) => name === "repository")?.query ?? "",
+    );
+    const names = known.map(({ repository }) => repository);
+    const { fields, rows } = await reader.query(asGrafanaSends(rawSql, names, from, to));
+    expect(rows.length).toBeGreaterThan(0);
+    if (isTimeSeries) {
+      expect(fields.map(({ name }) => name)).toContain("time");
+      expect(rows.map(({ time }) => time)).toEqual(rows.map(({ time }) => time).toSorted((a, b) => a - b));
+      // Of text Grafana would make the names of series.
+      for (const { time, ...values } of rows)
+        for (const value of Object.values(values)) expect(Number(value)).not.toBeNaN();
+    }
+    const { rows: ofOne } = await reader.query(asGrafanaSends(rawSql, names.slice(0, 1), from, to));
+    for (const { repository = names[0] } of ofOne) expect(repository).toBe(names[0]);
+  });
+
+  test.each(panelQueries)("asks views alone: $name", ({ rawSql }) => {
+    const read = [...rawSql.replaceAll(/(epoch|distinct) from/g, "").matchAll(/\b(?:from|join) (\S+)/g)].map(
+      ([, name]) => name,
+    );
+    expect(read).toEqual([expect.stringMatching(/^tain_v1\./)]);
+  });
+
+  test("has no panel on another", () => {
+    const places = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + (at % w)} ${y + Math.floor(at / w)}`),
+    );
+    expect(new Set(places).size).toBe(places.length);
   });
 });
 
