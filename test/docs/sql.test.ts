@@ -154,6 +154,14 @@ describe("the questions", () => {
     }
   });
 
+  test("take as many lines as the page says", () => {
+    const linesOf = (text = "") => text.trimEnd().split("\n").length;
+    for (const { heading, text } of questions) {
+      const longer = ofTables.find((one) => one.heading === heading)?.text;
+      expect(page).toContain(`| ${heading} | ${linesOf(longer)} | ${linesOf(text)} |`);
+    }
+  });
+
   test("open issues by label are counted as upstream has them", async () => {
     const expected: Record<string, number> = {};
     for (const { repository, issues } of truths) {
