@@ -1,4 +1,4 @@
-import { boolean, integer, pgSchema, text } from "drizzle-orm/pg-core";
+import { boolean, doublePrecision, integer, pgSchema, text } from "drizzle-orm/pg-core";
 import { int8, timestamptz } from "./columns.ts";
 
 /** The views for people who query the mirror. Their contract is in docs/sql.md; the database says what each column is. */
@@ -53,6 +53,9 @@ export const issues = views
     updatedAt: timestamptz("updated_at").notNull(),
     closedAt: timestamptz("closed_at"),
     htmlUrl: text("html_url"),
+    hoursToClose: doublePrecision("hours_to_close"),
+    answeredAt: timestamptz("answered_at"),
+    hoursToAnswer: doublePrecision("hours_to_answer"),
   })
   .existing();
 
@@ -92,6 +95,10 @@ export const pullRequests = views
     closedAt: timestamptz("closed_at"),
     mergedAt: timestamptz("merged_at"),
     htmlUrl: text("html_url"),
+    hoursToMerge: doublePrecision("hours_to_merge"),
+    reviewedAt: timestamptz("reviewed_at"),
+    hoursToReview: doublePrecision("hours_to_review"),
+    isFirst: boolean("is_first"),
   })
   .existing();
 
@@ -128,6 +135,7 @@ export const reviews = views
     commitId: text("commit_id"),
     submittedAt: timestamptz("submitted_at"),
     htmlUrl: text("html_url"),
+    isOwn: boolean("is_own"),
   })
   .existing();
 
@@ -182,6 +190,7 @@ export const milestones = views
     dueOn: timestamptz("due_on"),
     closedAt: timestamptz("closed_at"),
     htmlUrl: text("html_url"),
+    progressPercentage: doublePrecision("progress_percentage"),
   })
   .existing();
 
@@ -208,6 +217,7 @@ export const checks = views
     startedAt: timestamptz("started_at"),
     completedAt: timestamptz("completed_at"),
     htmlUrl: text("html_url"),
+    hasFailed: boolean("has_failed").notNull(),
   })
   .existing();
 
@@ -333,6 +343,7 @@ export const workflowRuns = views
     updatedAt: timestamptz("updated_at").notNull(),
     htmlUrl: text("html_url"),
     jobsReadAt: timestamptz("jobs_read_at"),
+    hasFailed: boolean("has_failed").notNull(),
   })
   .existing();
 
@@ -354,6 +365,7 @@ export const workflowJobs = views
     startedAt: timestamptz("started_at"),
     completedAt: timestamptz("completed_at"),
     htmlUrl: text("html_url"),
+    hasFailed: boolean("has_failed").notNull(),
   })
   .existing();
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -5,11 +6,13 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { connectTo } from "../support/database.ts";
 import { runWorkflow } from "../support/workflow-runs.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
+import { asGrafanaSends, dashboard, panelQueries } from "./grafana.ts";
 import { type Block, blocksOf, readPage } from "./markdown.ts";
 
 const ROLE = "tain_reader";
 const page = readPage("docs/sql.md");
 const questions = blocksOf(page).filter(({ language }) => language === "sql");
+const ofTables = blocksOf(readFileSync(new URL("sql-of-tables.md", import.meta.url), "utf8"));
 
 /** The columns of each question's answer, by its heading. */
 const answers: Record<string, string[]> = {
@@ -17,8 +20,8 @@ const answers: Record<string, string[]> = {
     "repository",
     "label",
     "open_issues",
-    "median_age",
     "oldest",
+    "median_age",
   ],
   "Which open issues has nobody answered?": ["repository", "number", "title", "author", "created_at"],
   "Which pull requests wait for a review, and for how long?": [
@@ -138,6 +141,27 @@ describe("the questions", () => {
     expect(rows.length).toBeGreaterThan(0);
   });
 
+  test.each(questions)("the tables give the same answer: $heading", async ({ heading, text }: Block) => {
+    const longer = ofTables.find((one) => one.heading === heading);
+    const admin = await connectTo(world.ctx.config.databaseUrl);
+    try {
+      // In a transaction, now() stands still.
+      await admin.query("begin");
+      const { rows } = await admin.query(longer?.text ?? "");
+      expect((await admin.query(text)).rows).toEqual(rows);
+    } finally {
+      await admin.end();
+    }
+  });
+
+  test("take as many lines as the page says", () => {
+    const linesOf = (text = "") => text.trimEnd().split("\n").length;
+    for (const { heading, text } of questions) {
+      const longer = ofTables.find((one) => one.heading === heading)?.text;
+      expect(page).toContain(`| ${heading} | ${linesOf(longer)} | ${linesOf(text)} |`);
+    }
+  });
+
   test("open issues by label are counted as upstream has them", async () => {
     const expected: Record<string, number> = {};
     for (const { repository, issues } of truths) {
@@ -178,7 +202,8 @@ describe("the questions", () => {
               (one) =>
                 one.pull_request_url.endsWith(`/pulls/${number}`) &&
                 one.state !== "PENDING" &&
-                one.user?.id !== user?.id,
+                one.user?.id !== user?.id &&
+                one.user?.type !== "Bot",
             ),
         )
         .map(({ number }) => `${repository.full_name}#${number}`),
@@ -206,6 +231,42 @@ describe("the questions", () => {
   });
 });
 
+describe("the dashboard deploy/grafana/issues.json", () => {
+  const [from, to] = [new Date("2000-01-01T00:00:00Z"), new Date("2100-01-01T00:00:00Z")];
+
+  test.each(panelQueries)("has something to show: $name", async ({ rawSql, isTimeSeries }) => {
+    const { rows: known } = await reader.query(
+      dashboard.templating.list.find(({ name }) => name === "repository")?.query ?? "",
+    );
+    const names = known.map(({ repository }) => repository);
+    const { fields, rows } = await reader.query(asGrafanaSends(rawSql, names, from, to));
+    expect(rows.length).toBeGreaterThan(0);
+    if (isTimeSeries) {
+      expect(fields.map(({ name }) => name)).toContain("time");
+      expect(rows.map(({ time }) => time)).toEqual(rows.map(({ time }) => time).toSorted((a, b) => a - b));
+      // Of text Grafana would make the names of series.
+      for (const { time, ...values } of rows)
+        for (const value of Object.values(values)) expect(Number(value)).not.toBeNaN();
+    }
+    const { rows: ofOne } = await reader.query(asGrafanaSends(rawSql, names.slice(0, 1), from, to));
+    for (const { repository = names[0] } of ofOne) expect(repository).toBe(names[0]);
+  });
+
+  test.each(panelQueries)("asks views alone: $name", ({ rawSql }) => {
+    const read = [...rawSql.replaceAll(/(epoch|distinct) from/g, "").matchAll(/\b(?:from|join) (\S+)/g)].map(
+      ([, name]) => name,
+    );
+    expect(read).toEqual([expect.stringMatching(/^tain_v1\./)]);
+  });
+
+  test("has no panel on another", () => {
+    const places = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + (at % w)} ${y + Math.floor(at / w)}`),
+    );
+    expect(new Set(places).size).toBe(places.length);
+  });
+});
+
 describe("what does not count", () => {
   test("a deleted label, though issues still carry it", async () => {
     const labels = "Which open issues carry which label, and how old are they?";
@@ -215,14 +276,12 @@ describe("what does not count", () => {
     expect(after.map(({ label }) => label)).not.toContain(before[0]?.label);
   });
 
-  test("what bots say, as an answer", async () => {
-    const unanswered = "Which open issues has nobody answered?";
-    const after = await askAfter(
-      "update users set type = 'Bot' where id in (select user_id from issue_comments)",
-      [],
-      unanswered,
-    );
-    expect(after.length).toBeGreaterThan((await ask(unanswered)).length);
+  test.each([
+    ["Which open issues has nobody answered?", "issue_comments"],
+    ["Which pull requests wait for a review, and for how long?", "pull_request_reviews"],
+  ])("what bots say: %s", async (heading, said) => {
+    const change = `update users set type = 'Bot' where id in (select user_id from ${said})`;
+    expect((await askAfter(change, [], heading)).length).toBeGreaterThan((await ask(heading)).length);
   });
 
   test.each([

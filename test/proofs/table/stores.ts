@@ -52,6 +52,35 @@ export const STORE_PROOFS: readonly Proof[] = [
       }),
   },
   {
+    name: "questions",
+    proves:
+      "The questions of docs/sql.md take half the lines on the views that they took on the tables, with the same answers, and with " +
+      "1,000,000 issues none comes near the minute after which a reader's query is stopped.",
+    minutes: 8,
+    commands: [{ args: ["test", "test/docs/sql-at-scale.test.ts"], env: { QUESTIONS: "1000000" } }],
+    figures: (lines) => {
+      const all = printed(lines, "question");
+      const sum = (name: string, some: readonly Line[]) => sumOf(some, (line) => numberAt(line, name) ?? 0);
+      const asked = all.filter(({ wasAskedBefore }) => wasAskedBefore);
+      const [onViews, onTables] = [sum("lines", asked), sum("linesOnTables", asked)];
+      return [
+        told("lines on the tables, of the questions from before there were views", onTables),
+        told("the same on the views", onViews),
+        atMost("share of it", onViews && onTables && onViews / onTables, 0.5),
+        told("lines of all questions on the tables", sum("linesOnTables", all)),
+        told("the same on the views", sum("lines", all)),
+        atMost("answers that differ", sum("differs", all), 0),
+        ...all.flatMap((line) =>
+          inCase(String(line.heading), [
+            told("ms on the tables", numberAt(line, "msOnTables")),
+            atMost("ms on the views", numberAt(line, "ms"), 30_000),
+            atMost("ms for a reader of one repository", numberAt(line, "msOfOne"), 30_000),
+          ]),
+        ),
+      ];
+    },
+  },
+  {
     name: "stores",
     proves: "The core of the suite passes on older stores, without a command of Redis that 6.2 has not.",
     minutes: 15,
