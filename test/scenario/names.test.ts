@@ -108,12 +108,35 @@ test("an account that a webhook shows first is asked for at once, and that query
   expect(await readAfter(NAME_AGE_MS / 2)).toBe(1);
 });
 
+test("an account that upstream does not show any more keeps its name, and has none if it had none", async () => {
+  const { db, clock } = world.ctx;
+  const [first, second] = await db.query<{ id: number }>(sql`
+    insert into users (id, node_id, login, type, document, seen_at, seen_by_read) values
+        (987654321, 'MDQ6VXNlcjk4NzY1NDMyMQ==', 'gone', 'User', '{"login":"gone","id":987654321,"type":"User","name":"Gone"}', now(), true),
+        (987654322, 'MDQ6VXNlcjk4NzY1NDMyMg==', 'away', 'User', '{"login":"away","id":987654322,"type":"User"}', now(), true)
+      returning id`);
+  const ids = sql.array([first?.id ?? 0, second?.id ?? 0], "bigint");
+  await db.query(
+    sql`insert into account_names (user_id, due_at) select id, ${clock.now()} from unnest(${ids}) as x(id)`,
+  );
+  expect(await readAfter(MINUTE)).toBe(1);
+  expect(
+    await db.query(sql`
+    select document ->> 'name' as name, document::text like '%"name":%' as "isKnown" from users
+      where id = any(${ids}::bigint[]) order by id`),
+  ).toEqual([
+    { name: "Gone", isKnown: true },
+    { name: null, isKnown: true },
+  ]);
+  expect(await readAfter(MINUTE)).toBe(0);
+});
+
 test("an id that belongs to another account brings no name", async () => {
   const { db } = world.ctx;
   const other = author();
   const [made] = await db.query<{ id: number }>(sql`
     insert into users (id, node_id, login, type, document, seen_at, seen_by_read)
-      select 987654321, node_id, 'made-up', 'User', '{"login":"made-up","id":987654321,"type":"User"}', now(), false
+      select 987654323, node_id, 'made-up', 'User', '{"login":"made-up","id":987654323,"type":"User"}', now(), false
         from users where id = ${other.id} returning id`);
   await db.query(sql`insert into account_names (user_id, due_at) values (${made?.id ?? 0}, ${world.ctx.clock.now()})`);
   expect(await readAfter(MINUTE)).toBe(1);

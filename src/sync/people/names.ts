@@ -28,6 +28,8 @@ const NAMES: Subject = { task: "names", key: "", repositoryId: null };
 interface NamedAccount {
   id: number;
   nodeId: string;
+  /** Whether its name was read before. */
+  isKnown: boolean;
 }
 
 /** Reads the names that are due, in one process at a time. @throws QuotaSpentError, CredentialRejectedError */
@@ -51,7 +53,8 @@ async function fetchAndStoreDue(ctx: Context, signal: AbortSignal): Promise<void
 async function findDue({ db, clock }: Pick<Context, "db" | "clock">): Promise<NamedAccount[]> {
   const now = clock.now();
   const rows = await db.query<NamedAccount & { isDue: boolean }>(sql`
-    select u.id, u.node_id as "nodeId", a.due_at <= ${now} as "isDue" from account_names a join users u on u.id = a.user_id
+    select u.id, u.node_id as "nodeId", u.document -> 'name' is not null as "isKnown", a.due_at <= ${now} as "isDue"
+      from account_names a join users u on u.id = a.user_id
       where a.due_at <= ${new Date(now.getTime() + SOON_MS)} and u.node_id is not null and u.deleted_at is null
       order by a.due_at, a.user_id limit ${QUERIES_AT_ONCE * IDS_A_QUERY}`);
   const queries = Math.ceil(rows.filter(({ isDue }) => isDue).length / IDS_A_QUERY);
@@ -77,20 +80,24 @@ async function askNames(
   const { data, errors, seenAt } = await upstream.graphql(document, variables, { priority: "audit", signal });
   const names = parts.flatMap(({ alias, accounts }) => {
     const nodes = nullable(list(asSent))(data[alias], alias) ?? [];
-    return accounts.map(({ id }, at): [number, AccountName] => {
+    return accounts.map((account, at): [number, AccountName] => {
       const faults = errors.filter(({ path }) => path[0] === alias && (path[1] === at || path[1] === undefined));
-      return [id, nameIn(nodes[at], id, faults)];
+      return [account.id, nameIn(nodes[at], account, faults)];
     });
   });
   return { names: new Map(names), seenAt };
 }
 
-/** Nothing: upstream shows no such account under this global id, which a webhook may have made up. */
-function nameIn(node: Json | undefined, id: number, faults: readonly GraphqlError[]): AccountName {
-  if (faults.length > 0) return faults.every(({ type }) => type === "NOT_FOUND") ? {} : "unclear";
+/**
+ * What upstream shows of the account. Under a global id that a webhook has made up it shows none, or another; nor does it show
+ * one that is gone. Such an account keeps the name that it had, or has none.
+ */
+function nameIn(node: Json | undefined, { id, isKnown }: NamedAccount, faults: readonly GraphqlError[]): AccountName {
+  const none = isKnown ? {} : { name: null };
+  if (faults.length > 0) return faults.every(({ type }) => type === "NOT_FOUND") ? none : "unclear";
   if (!isObject(node)) return "unclear";
   const { databaseId, name, company } = node;
-  if (databaseId !== id) return {};
+  if (databaseId !== id) return none;
   return {
     ...(name === undefined ? {} : { name: nullable(text)(name, "name") }),
     ...(company === undefined ? {} : { company: nullable(text)(company, "company") }),
