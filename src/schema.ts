@@ -24,7 +24,7 @@ export { repositories } from "./kinds/repository/table.ts";
 export { pullRequestReviews } from "./kinds/review/table.ts";
 export { pullRequestReviewComments } from "./kinds/review-comment/table.ts";
 export { commitStatuses } from "./kinds/status/table.ts";
-export { users } from "./kinds/user/table.ts";
+export { accountNames, users } from "./kinds/user/table.ts";
 export { workflowLists, workflows } from "./kinds/workflow/table.ts";
 export { workflowJobLists, workflowJobs } from "./kinds/workflow-job/table.ts";
 export { workflowRunLists, workflowRuns } from "./kinds/workflow-run/table.ts";

@@ -18,6 +18,7 @@ import { putTimesRight } from "../src/sync/following/times.ts";
 import { makeEvents, pruneFound } from "../src/sync/found/make.ts";
 import { checkDeliveries } from "../src/sync/hook-deliveries/missed.ts";
 import { dispatchMarks } from "../src/sync/marks/marks.ts";
+import { fetchAndStoreNames } from "../src/sync/people/names.ts";
 import { settleFailedJobs } from "../src/sync/problems/failed-jobs.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { WHOLES } from "../src/sync/refresh/wholes.ts";
@@ -86,6 +87,8 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
       return await inShards(ctx, task, (shard) => checkDeliveries(ctx, { signal, shard }));
     case "schedule-audits":
       return await scheduleAudits(ctx);
+    case "read-names":
+      return await fetchAndStoreNames(ctx, signal);
     case "note-quota":
       return await noteQuota(ctx);
     default:

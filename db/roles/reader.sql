@@ -49,7 +49,7 @@ end
 $$;
 
 -- How the mirror stands.
-grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes,
+grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, account_names, shapes,
   audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, exclusive_work, problems, graphql_sizes, upstream_lacks, installations,
   installation_repositories, revisions, eras to tain_reader;
 

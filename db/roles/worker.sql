@@ -22,7 +22,7 @@ grant usage on sequence revision, event_place to tain_worker;
 grant select, insert, update, delete on
   former_names, issue_transfers, issue_labels, issue_assignees,
   checked_commits, pull_request_commits, pull_request_files, pull_request_threads, commits, listed_people, refs,
-  shapes, revisions, refresh_marks, validators, exclusive_work,
+  shapes, revisions, refresh_marks, account_names, validators, exclusive_work,
   deliveries, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners,
   activity, events, event_log, found_changes, targets, target_cursors, target_asks, target_deliveries

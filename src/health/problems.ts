@@ -52,6 +52,8 @@ function failingWork(task: Task, key: string, things: number): string {
       return "its audit fails";
     case "hook":
       return "its webhook cannot be checked";
+    case "names":
+      return "names of accounts cannot be read";
     case "events":
       return "events of changes found in it cannot be made";
     case "refresh":

@@ -87,6 +87,7 @@ export const MAINTENANCE_TASKS = [
   "sweep",
   "check-deliveries",
   "schedule-audits",
+  "read-names",
   "note-quota",
 ] as const;
 /** What the scheduler asks for at intervals. */

@@ -17,6 +17,8 @@ export function intervals(config: Local["config"]): Record<MaintenanceTask, numb
     sweep: Math.ceil(config.sweepIntervalMs / 4),
     "check-deliveries": config.deliveryCheckIntervalMs,
     "schedule-audits": AUDIT_TICK_MS,
+    // New accounts wait this long for their names.
+    "read-names": 60_000,
     "note-quota": SAMPLE_MS,
     prune: 60_000,
   };

@@ -36,7 +36,12 @@ async function rows(type: string): Promise<Fields[]> {
       // The accounts of a repository are its authors and its owner.
       const people = (await all(`${at}/issues?state=all&per_page=100`)).map((row) => row.user);
       const distinct = new Map([...people, (await world.get(at)).body.owner].map((user) => [user?.login, user]));
-      found.push(...[...distinct.values()].filter((user) => user?.type === type && user.login !== "ghost"));
+      for (const user of distinct.values()) {
+        if (user?.type !== type || user.login === "ghost") continue;
+        // Nothing that embeds an account shows these.
+        const { name, company } = (await world.getUpstream(`/users/${user.login}`)).body;
+        found.push({ ...user, name, company });
+      }
     }
   }
   return found;

@@ -72,6 +72,7 @@ export const READINGS: Record<string, Record<string, Reading>> = {
   User: {
     ...account,
     name: key("name"),
+    company: key("company"),
     isSiteAdmin: key("site_admin"),
     isViewer: (json, { userId }) => json.id === userId,
   },
@@ -188,7 +189,7 @@ const profile = ["createdAt", "email", "location", "twitterUsername", "updatedAt
 
 /** Fields that are not held of every row: `graphql-part.test.ts` has them. */
 export const HELD_IN_PART: Readonly<Record<string, readonly string[]>> = {
-  User: [...profile, "bio", "company"],
+  User: [...profile, "bio"],
   Organization: [...profile, "description", "isVerified"],
   Repository: ["archivedAt"],
   PullRequest: ["isInMergeQueue", "isMergeQueueEnabled"],

@@ -13,6 +13,7 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { broughtCommit } from "../../src/simulator/world/commits.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
+import { fetchAndStoreNames } from "../../src/sync/people/names.ts";
 import { upsertSchedules } from "../../src/sync/schedules.ts";
 import { askAt } from "../support/asking.ts";
 import { markWholesDue } from "../support/due.ts";
@@ -138,10 +139,11 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
   };
 }
 
-/** Checks, lists, releases and refs, as they are copied while schedules run; these go on afterwards. */
+/** Checks, lists, releases, refs and names, as they are copied while schedules run; these go on afterwards. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
   await markWholesDue(ctx);
   await settleMarks();
+  await fetchAndStoreNames(ctx);
   await upsertSchedules(ctx);
 }
 

@@ -8,6 +8,7 @@ const BY_ANOTHER_KEY = {
   deliveries: "hook and GUID find a delivery that is sent again",
   refresh_marks: "kind",
   users: "an account is shared by all repositories",
+  account_names: "account",
   shapes: "what many embedded rows share",
   validators: "credential and path",
   forwarded_answers: "what is asked of upstream, kept by question",

@@ -48,8 +48,8 @@ const REFUSED: ReadonlySet<string> = new Set([
   "GitHub for Jira: UserOrganizationsQuery",
 ]);
 
-/** Null without an error, as docs/decisions/0013-what-gh-asks.md says; names of accounts are known of few. */
-const NULL_WITHOUT_ERROR = /^(reviewDecision|branchProtectionRule|name)$/;
+/** Null without an error, as docs/decisions/0013-what-gh-asks.md says. */
+const NULL_WITHOUT_ERROR = /^(reviewDecision|branchProtectionRule)$/;
 /** Differences that are meant, or the simulator's alone. */
 const MEANT: readonly RegExp[] = [
   // Classic projects have ended. The simulator makes one up.

@@ -2,6 +2,7 @@ import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { PullIssue } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
+import { fetchAndStoreNames } from "../../src/sync/people/names.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
@@ -79,8 +80,9 @@ export async function openWholeMirror(): Promise<WholeMirror> {
   };
 }
 
-/** Checks, lists, releases and refs, as they are copied while schedules run. */
+/** Checks, lists, releases, refs and names, as they are copied while schedules run. */
 async function copyParts({ ctx, settleMarks }: TestWorld): Promise<void> {
   await markWholesDue(ctx);
   await settleMarks();
+  await fetchAndStoreNames(ctx);
 }

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
+import { mayHaveName } from "../../src/kinds/user/kind.ts";
+import { NAME_AGE_MS } from "../../src/mirror/store/names.ts";
 import { type QueueCounts, queueCounts } from "../../src/queues/counts.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { QueueUnavailableError } from "../../src/queues/unavailable.ts";
@@ -119,6 +121,32 @@ export class Ending {
       found.differences,
       "after an audit of replicas that were behind",
     );
+  }
+
+  /** Judges the names of accounts, which no event tells: after a day the mirror has read them all. */
+  async judgeNames(found: Found): Promise<void> {
+    const { ctx, clock, simulator } = this.#stage;
+    clock.advance(NAME_AGE_MS + MINUTE);
+    // Clocks are wrong by up to a second.
+    const dueAt = new Date(Date.now() + NAME_AGE_MS - MINUTE);
+    await this.until("names", () => this.#unread(dueAt), 3 * SECOND);
+    const rows = await ctx.db.query<{ id: number; login: string; isKnown: boolean; name: string | null }>(sql`
+      select id::float8 as id, login, document -> 'name' is not null as "isKnown", name from users where node_id is not null`);
+    for (const { id, login, isKnown, name } of rows) {
+      const theirs = simulator.world.users.get(id);
+      if (!theirs || !mayHaveName(theirs.type) || (isKnown && name === theirs.name)) continue;
+      found.drift += 1;
+      found.differences.push(
+        `names: ${login}: ${isKnown ? JSON.stringify(name) : "unknown"} ≠ ${JSON.stringify(theirs.name)}`,
+      );
+    }
+  }
+
+  /** Names that are due before this time; null: none. */
+  async #unread(dueAt: Date): Promise<string | null> {
+    const left = await this.#stage.ctx.db.count(sql`
+      select from account_names a join users u on u.id = a.user_id where a.due_at < ${dueAt} and u.node_id is not null and u.deleted_at is null`);
+    return left === 0 ? null : `${left} names are still to be read`;
   }
 
   /** Judges the mirror by what webhooks and marks alone have brought, before anything is read on a schedule. */

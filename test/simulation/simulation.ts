@@ -213,6 +213,7 @@ class Run {
       await this.#ending.judge(found, () => this.#redeliverFailed());
       if (plan.auditLagMs > 0)
         await this.#ending.judgeBehind(found, plan.auditLagMs, (faults) => simulator.setFaults(faults));
+      await this.#ending.judgeNames(found);
       await this.#ending.until("feed", () => following.behind(), 3 * SECOND);
       const unfollowed = await following.differences();
       found.unfollowed = unfollowed.length;

@@ -4,7 +4,9 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import type { Json } from "../../src/json.ts";
 import type { Kind } from "../../src/kinds/contract/kind.ts";
+import { mayHaveName } from "../../src/kinds/user/kind.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { storeNames } from "../../src/mirror/store/names.ts";
 import { joinObserved, type Observed, observe } from "../../src/mirror/store/observation.ts";
 import type { Simulator } from "../../src/simulator/control/running.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
@@ -126,6 +128,12 @@ export async function mirrorWhole(
       insert into repository_syncs (repository_id, state, added_at, backfilled_at)
         values (${id}, 'live', now() - interval '1 minute', now())`);
   }
+  const accounts = [...upstream.world.users.values()].filter(({ type }) => mayHaveName(type));
+  const names = new Map(
+    accounts.map(({ id, type, name, company }) => [id, type === "User" ? { name, company } : { name }]),
+  );
+  const seenAt = ctx.clock.now();
+  await ctx.db.transaction((tx) => storeNames(tx, { names, seenAt, api: upstream.url }));
 }
 
 /**

@@ -280,6 +280,7 @@ describe("schedules", () => {
       "dispatch",
       "note-quota",
       "prune",
+      "read-names",
       "schedule-audits",
       "schedule-catch-up",
       "select",

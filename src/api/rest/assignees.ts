@@ -1,7 +1,8 @@
 import { type Fields, parseStored } from "../../json.ts";
+import { isOfSimpleUser } from "../../kinds/user/kind.ts";
 import { findHeldPeople } from "../../mirror/read/people.ts";
 import { findAssignees } from "../../mirror/read/users.ts";
-import { isOfSimpleUser, listOfRepository } from "../../mirror/store/people.ts";
+import { listOfRepository } from "../../mirror/store/people.ts";
 import type { Answer, RepositoryCall } from "../call/call.ts";
 import { accessLevelOf, learnPublicRights, mayBeForwarded } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";

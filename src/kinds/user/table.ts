@@ -22,3 +22,13 @@ export const users = pgTable(
     index("users_node_id").on(table.nodeId),
   ],
 );
+
+/** One row is one account that may have a name, and when upstream is to be asked for it: no event tells of a new one. */
+export const accountNames = pgTable(
+  "account_names",
+  {
+    userId: int8("user_id").primaryKey(),
+    dueAt: timestamptz("due_at").notNull(),
+  },
+  (table) => [index("account_names_due").on(table.dueAt)],
+);

@@ -2,6 +2,7 @@ import type { Queries, Transaction } from "../../../db/database.ts";
 import { type SQL, sql } from "../../../db/sql.ts";
 import { type Fields, wholeOf } from "../../json.ts";
 import { literalOf } from "../../kinds/contract/placeholders.ts";
+import { isOfSimpleUser } from "../../kinds/user/kind.ts";
 import { mergeObserved } from "./merge.ts";
 import { joinObserved, observeListed, type Sighting } from "./observation.ts";
 
@@ -39,18 +40,6 @@ export function listOfTeam(ownerId: number, list: Lists["team"][number]): People
 /** Of a row `l` of `people_lists` or `listed_people`: it is, or belongs to, this list. */
 export function isOfPeopleList({ repositoryId, ownerId, list }: PeopleListKey): SQL {
   return sql`(l.repository_id = ${repositoryId} and l.owner_id = ${ownerId} and l.list = ${list})`;
-}
-
-/** The keys of an account inside other things (GitHub's OpenAPI, simple-user). */
-const SIMPLE_USER_KEYS: ReadonlySet<string> = new Set(
-  `login id node_id avatar_url gravatar_id url html_url followers_url following_url gists_url starred_url
-  subscriptions_url organizations_url repos_url events_url received_events_url type user_view_type site_admin`.split(
-    /\s+/,
-  ),
-);
-
-export function isOfSimpleUser(key: string): boolean {
-  return SIMPLE_USER_KEYS.has(key);
 }
 
 /**

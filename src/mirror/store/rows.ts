@@ -6,6 +6,7 @@ import type { Fields, Json } from "../../json.ts";
 import type { Kind, Resource, ResourceKey } from "../../kinds/contract/kind.ts";
 import { BODY_PLACEHOLDER, literalOf, referenceId } from "../../kinds/contract/placeholders.ts";
 import { resourceOf, resources } from "../../kinds/registry.ts";
+import { mayHaveName } from "../../kinds/user/kind.ts";
 import { fitting, fittingKey } from "./fitting.ts";
 import { knownTime, orderedAt, type Stamp, type Stored, sameValue } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
@@ -231,7 +232,10 @@ function partialUpdatedAt(stored: Stored): string {
   return new Date(newest).toISOString();
 }
 
-/** Updates tables that repeat values of these rows: labels of issues, assignees, former names of repositories. */
+/**
+ * Updates tables that repeat values of these rows: labels of issues, assignees, former names of repositories, accounts whose
+ * names are to be asked for.
+ */
 export async function followRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<void> {
   if (rows.length === 0) return;
   touchRows(tx, resource, rows);
@@ -241,6 +245,7 @@ export async function followRows(tx: Transaction, resource: Resource, rows: RowW
   }
   await buryChildren(tx, resource, rows);
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
+  if (resource.kind === "user") await askForNames(tx, rows);
 }
 
 /** New users need no touch: only rows that are stored in the same transaction can show them. */
@@ -357,5 +362,16 @@ async function rememberFormerNames(tx: Transaction, rows: RowWrite[]): Promise<v
   await tx.query(sql`
     insert into former_names (full_name, repository_id)
       select name, id from json_to_recordset(${sql.json(names)}) as x(name text, id bigint)
+      on conflict do nothing`);
+}
+
+/** Whoever inserted an account's row is alone to insert this one, so no two transactions wait for each other here. */
+async function askForNames(tx: Transaction, rows: readonly RowWrite[]): Promise<void> {
+  const ids = rows
+    .filter(({ before, stored }) => !before && mayHaveName(stored.fields.type))
+    .map(({ seen }) => seen.key);
+  if (ids.length === 0) return;
+  await tx.prepared(sql`
+    insert into account_names (user_id, due_at) select x.id, ${tx.now()} from unnest(${sql.array(ids, "bigint")}) as x(id)
       on conflict do nothing`);
 }

@@ -19,6 +19,12 @@ export function renameUser(world: World, user: User, login: string): void {
   world.loginChanged(user, before);
 }
 
+/** A person edits their profile. No webhook tells of it, and nothing shows it but the account itself. */
+export function editUser(world: World, user: User, edits: Partial<Pick<User, "name" | "company">>): void {
+  Object.assign(user, edits);
+  user.updatedAt = world.now();
+}
+
 /**
  * The account can no longer be assigned, as one that has left or was blocked: it vanishes from the assignees of every
  * issue. No webhook tells of it, and no `updated_at` moves.

@@ -16,7 +16,7 @@ import { setCollaborator } from "../changes/people.ts";
 import * as pulls from "../changes/pulls.ts";
 import * as repositories from "../changes/repositories.ts";
 import * as reviews from "../changes/reviews.ts";
-import { createUser, deleteUser, renameUser } from "../changes/users.ts";
+import { createUser, deleteUser, editUser, renameUser } from "../changes/users.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { issueView, labelView, milestoneView } from "../views/issue.ts";
 import { issueEventView } from "../views/issue-event.ts";
@@ -47,6 +47,11 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   renameUser: (world, _by, given, view) => {
     const user = given.user("login");
     renameUser(world, user, given.text("to"));
+    return publicUser(view, user);
+  },
+  editUser: (world, _by, given, view) => {
+    const user = given.user("login");
+    editUser(world, user, given.picked("name", "company"));
     return publicUser(view, user);
   },
   deleteUser: (world, by, given) => deleteUser(world, by, given.user("login")),

@@ -42,6 +42,7 @@ export const FREQUENCIES = {
   createMilestone: 0.2,
   editMilestone: 0.4,
   renameUser: 0.2,
+  editUser: 0.2,
   deleteFork: 0.2,
   renameRepository: 0.05,
   transferRepository: 0.02,

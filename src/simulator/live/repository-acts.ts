@@ -1,7 +1,7 @@
 import { createLabel, deleteLabel, editLabel } from "../changes/labels.ts";
 import { createMilestone, editMilestone } from "../changes/milestones.ts";
 import { renameRepository, transferRepository } from "../changes/repositories.ts";
-import { deleteUser, renameUser } from "../changes/users.ts";
+import { deleteUser, editUser, renameUser } from "../changes/users.ts";
 import * as faker from "../world/faker.ts";
 import { GHOST_ID, type Label, type Repository, type User } from "../world/records.ts";
 import type { Act } from "./act.ts";
@@ -58,6 +58,14 @@ export const REPOSITORY_ACTS = {
     const author = authorIn(stage, repository);
     if (!author) return undefined;
     renameUser(stage.world, author, anotherName(stage, author.login, 30));
+    return author;
+  },
+
+  editUser: (stage, repository) => {
+    const author = authorIn(stage, repository);
+    if (!author) return undefined;
+    const { world, random } = stage;
+    editUser(world, author, { name: random.chance(0.2) ? null : faker.personName(random) });
     return author;
   },
 

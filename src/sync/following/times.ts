@@ -5,6 +5,7 @@ import type { Context } from "../../context.ts";
 import { resources } from "../../kinds/registry.ts";
 import { askAgainSince } from "../../mirror/store/marks.ts";
 import { OUR_CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
+import { NAME_AGE_MS } from "../../mirror/store/names.ts";
 import { auditPages } from "../../schema.ts";
 import { forgetValidatorsSince } from "../../upstream/conditional/validators.ts";
 import { tryAgainSince } from "../problems/problems.ts";
@@ -71,6 +72,8 @@ export async function putTimesRight({ db, clock, log }: Pick<Context, "db" | "cl
       };
       rows += await mend(tx, { table: getTableName(list.table), columns, now, ahead });
     }
+    const namesAhead = new Date(ahead.getTime() + NAME_AGE_MS);
+    rows += await mend(tx, { table: "account_names", columns: { due_at: "now" }, now, ahead: namesAhead });
     await tx.delete(auditPages).where(gt(auditPages.walkedAt, ahead));
     await forgetValidatorsSince(tx, ahead);
     return rows;

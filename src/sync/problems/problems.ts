@@ -31,6 +31,7 @@ export type Task =
   | "audit"
   | "refresh"
   | "hook"
+  | "names"
   | "events";
 
 /** One thing that may fail alone. */

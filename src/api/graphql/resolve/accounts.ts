@@ -27,29 +27,21 @@ export function avatarOf({ avatar_url: address }: Fields, size: number | null | 
   return url.href;
 }
 
-/** An account that is embedded in another resource comes without its name. */
-const name: Resolver = ({ rest }, _args, call) => {
-  if ("name" in rest) return rest.name;
-  const known = call.knownUser(Number(rest.id));
-  if (known !== undefined) return accountName(known, call);
-  return call.user(Number(rest.id)).then((found) => accountName(found?.rest, call));
-};
-
-/** The account's name. The mirror knows most accounts only as others embed them, which is without a name. */
-function accountName(account: Fields | null | undefined, call: GraphqlCall): Json {
-  const name = account?.name;
-  if (name === undefined) call.lacks();
-  return name ?? null;
-}
-
-/** A field that only the whole account shows. Most accounts are known only as others embed them. */
+/**
+ * A field that what embeds an account does not show. The mirror knows the names of most accounts (`sync/people/names.ts`);
+ * of other fields it knows what it read of a single account.
+ */
 const profile =
   (key: string, show: (value: Json) => Json = (value) => value): Resolver =>
-  async ({ rest, kind }, _args, call, info) => {
+  ({ rest, kind }, _args, call, info) => {
+    const shown = (account: Fields | null | undefined) => {
+      const value = account?.[key];
+      return value === undefined ? fieldNotHeld(call, info, kind) : show(value);
+    };
+    if (key in rest) return shown(rest);
     const id = Number(rest.id);
-    const account = key in rest ? rest : (call.knownUser(id) ?? (await call.user(id))?.rest);
-    const value = account?.[key];
-    return value === undefined ? fieldNotHeld(call, info, kind) : show(value);
+    const known = call.knownUser(id);
+    return known === undefined ? call.user(id).then((found) => shown(found?.rest)) : shown(known);
   };
 
 const profiles: TypeResolvers = {
@@ -86,7 +78,7 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
     ...actor,
     ...repositoryOwner,
     ...profiles,
-    name,
+    name: profile("name"),
     email,
     bio: profile("bio"),
     company: profile("company"),
@@ -97,7 +89,7 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
     ...actor,
     ...repositoryOwner,
     ...profiles,
-    name,
+    name: profile("name"),
     email,
     description: profile("description"),
     isVerified: profile("is_verified", (is) => is === true),
