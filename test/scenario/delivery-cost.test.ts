@@ -21,6 +21,7 @@ import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { checkDeliveries } from "../../src/sync/hook-deliveries/missed.ts";
+import { fetchAndStoreNames } from "../../src/sync/people/names.ts";
 import { REFRESHES_AT_ONCE, Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { QuotaSpentError } from "../../src/upstream/protocol/errors.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
@@ -157,6 +158,7 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     [ctx.config.sweepIntervalMs / 4, () => measured(() => persist(() => sweep(ctx)).then(copy))],
     [ctx.config.catchUpIntervalMs, () => measured(() => scheduleCatchUps(ctx).then(copy))],
     [ctx.config.deliveryCheckIntervalMs, () => measured(() => persist(() => checkDeliveries(ctx)))],
+    [MINUTE, () => measured(() => persist(() => fetchAndStoreNames(ctx)))],
   ];
   let now = 0;
   const pass = async (ms: number) => {
