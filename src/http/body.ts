@@ -34,7 +34,7 @@ class RequestBody {
       const announced = Number(request.headers["content-length"] ?? maxBytes);
       if (announced > maxBytes) return reject(tooLarge());
 
-      const pieces = new Pieces();
+      const pieces = new BodyPieces();
       const onData = (piece: Buffer) => {
         if (pieces.size + piece.length > maxBytes) return this.#stop(tooLarge());
         if (pieces.isTooFragmented) {
@@ -75,7 +75,7 @@ const NO_ROOM = Buffer.alloc(0);
  * The pieces as they arrived: to join those of 25 MB holds the event loop for 100 ms. Only small ones are joined, since
  * each takes more memory than it has bytes. The only piece of most bodies stays where it arrived.
  */
-class Pieces {
+class BodyPieces {
   readonly all: Buffer[] = [];
   /** The free end of the buffer that the last of them begins. */
   #room = NO_ROOM;
