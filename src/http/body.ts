@@ -1,13 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import { HttpError } from "./errors.ts";
 
-const EMPTY_BODY = Buffer.alloc(0);
-
 /** A body may come in so many pieces, and in more if they have `LEAST_PIECE_BYTES` on average: each takes 3 µs. */
 const MOST_PIECES = 4_000;
 const LEAST_PIECE_BYTES = 64;
-/** The first buffer into which pieces are joined. */
-const FIRST_BUFFER_BYTES = 16 * 1024;
+/** Smaller pieces than this are joined in buffers of this size. */
+const KEPT_PIECE_BYTES = 16 * 1024;
 
 /** The body comes in so many small pieces that reading on would cost more than it holds. */
 export class TooManyPiecesError extends HttpError {
@@ -17,11 +15,11 @@ export class TooManyPiecesError extends HttpError {
 /** A body that is being read. */
 class RequestBody {
   /**
-   * Its exact bytes.
+   * Its exact bytes, in pieces.
    * @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end, or sends
    *   too many pieces
    */
-  readonly whole: Promise<Buffer>;
+  readonly whole: Promise<readonly Buffer[]>;
   #stop: (reason: Error) => void = () => {};
 
   /** @param onGrown is called with the bytes of memory that a piece has taken beyond those before it */
@@ -30,25 +28,25 @@ class RequestBody {
       // Node.js reads and drops what is left unread once we have answered, so the sender gets to see the answer.
       const tooLarge = () => new HttpError(413, "Request body is too large");
       const cut = () => new HttpError(400, "The body ended before all of it had arrived");
-      if (request.readableEnded) return resolve(EMPTY_BODY);
+      if (request.readableEnded) return resolve([]);
       // The sender is gone already, and no event will say so.
       if (request.destroyed) return reject(cut());
       const announced = Number(request.headers["content-length"] ?? maxBytes);
       if (announced > maxBytes) return reject(tooLarge());
 
-      const joined = new JoinedPieces(announced);
+      const pieces = new BodyPieces();
       const onData = (piece: Buffer) => {
-        if (joined.size + piece.length > maxBytes) return this.#stop(tooLarge());
-        if (joined.isTooFragmented) {
+        if (pieces.size + piece.length > maxBytes) return this.#stop(tooLarge());
+        if (pieces.isTooFragmented) {
           // The rest is not even read, since reading is what takes long.
           request.pause();
           return this.#stop(new TooManyPiecesError(400, "The body comes in too many small pieces: send larger ones"));
         }
-        onGrown(joined.add(piece));
+        onGrown(pieces.add(piece));
       };
       const onEnd = () => {
         ignore();
-        resolve(joined.bytes);
+        resolve(pieces.all);
       };
       const onCut = () => this.#stop(cut());
       const ignore = () => {
@@ -58,7 +56,7 @@ class RequestBody {
       };
       this.#stop = (reason) => {
         ignore();
-        joined.clear();
+        pieces.clear();
         reject(reason);
       };
       request.on("data", onData).on("end", onEnd).on("error", onCut).on("close", onCut);
@@ -71,45 +69,47 @@ class RequestBody {
   }
 }
 
-/** Pieces in one buffer, which doubles when it is full. The only piece of most bodies stays where it arrived. */
-class JoinedPieces {
-  readonly #mostBytes: number;
-  #buffer: Buffer = EMPTY_BODY;
-  #pieces = 0;
+const NO_ROOM = Buffer.alloc(0);
+
+/**
+ * The pieces as they arrived: to join those of 25 MB holds the event loop for 100 ms. Only small ones are joined, since
+ * each takes more memory than it has bytes. The only piece of most bodies stays where it arrived.
+ */
+class BodyPieces {
+  readonly all: Buffer[] = [];
+  /** The free end of the buffer that the last of them begins. */
+  #room = NO_ROOM;
+  #count = 0;
   size = 0;
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
-  }
-
-  get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.size);
-  }
-
   get isTooFragmented(): boolean {
-    return this.#pieces > MOST_PIECES + this.size / LEAST_PIECE_BYTES;
+    return this.#count > MOST_PIECES + this.size / LEAST_PIECE_BYTES;
   }
 
   /** Answers the bytes of memory that it has taken for it. */
   add(piece: Buffer): number {
-    const before = this.#buffer;
-    const size = this.size + piece.length;
-    this.#pieces += 1;
-    if (this.#pieces === 1) this.#buffer = piece;
-    else {
-      if (size > before.length) {
-        const wanted = Math.max(size, 2 * before.length, FIRST_BUFFER_BYTES);
-        this.#buffer = Buffer.allocUnsafeSlow(Math.max(size, Math.min(wanted, this.#mostBytes)));
-        before.copy(this.#buffer, 0, 0, this.size);
-      }
-      piece.copy(this.#buffer, this.size);
-    }
-    this.size = size;
-    return this.#buffer.length - before.length;
+    this.#count += 1;
+    this.size += piece.length;
+    if (this.#count > 1 && piece.length < KEPT_PIECE_BYTES) return this.#join(piece);
+    this.#room = NO_ROOM;
+    this.all.push(piece);
+    return piece.length;
+  }
+
+  #join(piece: Buffer): number {
+    const isFull = piece.length > this.#room.length;
+    if (isFull) this.#room = Buffer.allocUnsafeSlow(KEPT_PIECE_BYTES);
+    piece.copy(this.#room);
+    const joined = isFull ? this.#room.subarray(0, 0) : this.all.pop();
+    const { buffer, byteOffset, length } = joined ?? this.#room;
+    this.all.push(Buffer.from(buffer, byteOffset, length + piece.length));
+    this.#room = this.#room.subarray(piece.length);
+    return isFull ? KEPT_PIECE_BYTES : 0;
   }
 
   clear(): void {
-    this.#buffer = EMPTY_BODY;
+    this.all.length = 0;
+    this.#room = NO_ROOM;
     this.size = 0;
   }
 }
@@ -121,12 +121,22 @@ const SHARE_OF_ONE = 1 / 4;
 
 /** A whole body. Its bytes count until it is disposed of. */
 export class HeldBody implements Disposable {
-  readonly bytes: Buffer;
+  readonly pieces: readonly Buffer[];
   readonly #release: () => void;
 
-  constructor(bytes: Buffer, release: () => void) {
-    this.bytes = bytes;
+  constructor(pieces: readonly Buffer[], release: () => void) {
+    this.pieces = pieces;
     this.#release = release;
+  }
+
+  get size(): number {
+    return this.pieces.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** The pieces joined, which holds the event loop for as long as they are large. */
+  get bytes(): Buffer {
+    const [first, ...others] = this.pieces;
+    return first && others.length === 0 ? first : Buffer.concat(this.pieces);
   }
 
   [Symbol.dispose](): void {

@@ -8,6 +8,7 @@ import { TrustedProxies } from "./addresses.ts";
 import { BodyBudget } from "./body.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
+import { pacedRequests } from "./paced-request.ts";
 import { type Reply, rawText, sendReply } from "./reply.ts";
 import { decoded, type FoundRoute, type Handler, type RouteMatch, type Router } from "./router.ts";
 
@@ -58,6 +59,7 @@ export class HttpServer {
   readonly #bodies: BodyBudget;
   readonly #tracing: Tracing;
   readonly #unreadMs: number;
+  readonly #requests = pacedRequests();
   readonly #servers: Server[] = [];
   #isStopping = false;
 
@@ -97,7 +99,8 @@ export class HttpServer {
 
   async #open(at: { host: string; port: number } | { path: string }): Promise<Server> {
     const times = { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS };
-    const server = createServer({ ...times, optimizeEmptyRequests: true }, (request, response) => {
+    const how = { ...times, IncomingMessage: this.#requests, optimizeEmptyRequests: true };
+    const server = createServer(how, (request, response) => {
       void this.#serve(request, response);
     });
     server.on("clientError", (error, socket) => this.#refuse(error, socket));

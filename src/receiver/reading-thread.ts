@@ -4,9 +4,9 @@ import { DeliveryFault } from "./fault.ts";
 import { type ApartBody, givenWith, type ReadApart, readVerified } from "./reading.ts";
 
 serveThread(
-  async ({ body, ...check }: ApartBody): Promise<ReadApart> => {
+  async ({ pieces, ...check }: ApartBody): Promise<ReadApart> => {
     try {
-      return await readVerified(Buffer.from(body.buffer, body.byteOffset, body.byteLength), check);
+      return await readVerified(Buffer.concat(pieces), check);
     } catch (error) {
       if (!(error instanceof DeliveryFault)) throw error;
       return { fault: { status: error.status, message: error.message } };

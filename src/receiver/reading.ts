@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { isMarkedAsUntransferable } from "node:worker_threads";
 import { verify } from "@octokit/webhooks-methods";
 import { type HookHolder, hookSecret } from "../config/hook-secrets.ts";
+import type { HeldBody } from "../http/body.ts";
 import { CallersLine, LineFullError } from "../work/callers-line.ts";
 import { Thread, TooMuchWorkError } from "../work/thread.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
@@ -52,7 +53,7 @@ export async function signedBy(text: string, { signature, groups }: Omit<BodyChe
 
 /** A body to read on a thread of its own. */
 export interface ApartBody extends BodyCheck {
-  body: Uint8Array;
+  pieces: readonly Uint8Array[];
 }
 
 /** What a thread answers. Bytes arrive as plain ones. */
@@ -88,31 +89,32 @@ export class DeliveryReading {
   /**
    * The payload of a body, and the holder whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself
    * did, as of hooks that were made before holders had secrets of their own.
-   * @param body is given away if it is large, and empty afterwards
+   * @param body is given away if it is large, and its pieces are empty afterwards
    * @param envelope.holder whose hook it is, by headers that nobody signs: they only choose which secret is tried
    * @param address where it came from. A stranger who names another's hook waits in a line of their own
    * @throws DeliveryFault 400 for an empty body, 503 when too many large bodies are being read, and as `readVerified`
    */
   async read(
-    body: Buffer,
+    body: HeldBody,
     { form, signature, holder, hookId }: Pick<Envelope, "form" | "signature" | "holder" | "hookId">,
     address: string,
   ): Promise<{ signer: HookHolder | null; read: ReadPayload }> {
-    if (body.length === 0) throw emptyBody();
+    const { size } = body;
+    if (size === 0) throw emptyBody();
     const own = holder ? this.#secrets.map((secret) => hookSecret(secret, holder)) : [];
     const check = { form, signature, groups: [own, this.#secrets] };
     const hook = holder ? `${holder.type} ${holder.id}` : `hook ${hookId}`;
     const { group, read } =
-      body.length < READ_APART_BYTES
-        ? await readVerified(body, check)
-        : await this.#readApart(body, check, `${address} ${hook}`);
+      size < READ_APART_BYTES
+        ? await readVerified(body.bytes, check)
+        : await this.#readApart(body.pieces, check, `${address} ${hook}`);
     return { signer: signerOf(group, holder), read };
   }
 
-  async #readApart(body: Buffer, check: BodyCheck, hook: string): Promise<Verified> {
+  async #readApart(pieces: readonly Buffer[], check: BodyCheck, hook: string): Promise<Verified> {
     try {
       using _turn = await this.#turns.enter(hook);
-      const said = await this.#thread.run({ body, ...check }, givenWith(body));
+      const said = await this.#thread.run({ pieces, ...check }, pieces.flatMap(givenWith));
       if ("fault" in said) throw new DeliveryFault(said.fault.status, said.fault.message);
       const { buffer, byteOffset, byteLength } = said.read.payload;
       return { ...said, read: { ...said.read, payload: Buffer.from(buffer, byteOffset, byteLength) } };

@@ -53,7 +53,7 @@ export function openReceiver(ctx: Receiving): Receiver {
       const { hookId, guid, event, isMade } = envelope;
       // Upstream sends all its deliveries from a few addresses.
       using body = await exchange.body(MAX_PAYLOAD_BYTES, null);
-      const { signer, read } = await reading.read(body.bytes, envelope, exchange.address);
+      const { signer, read } = await reading.read(body, envelope, exchange.address);
       const traceparent = ctx.tracing.here();
       const delivery = { hookId, guid, event, isMade, signer, ...read, receivedAt, traceparent };
       // Only after the signature check, since anybody can send any event name.

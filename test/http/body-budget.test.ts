@@ -170,3 +170,21 @@ test("a sender who fills their share gives up their own bodies, and takes no roo
   await send(one.port, 1_000, text(1_000));
   await eventually(() => expect(one.held).toHaveLength(1));
 });
+
+test("large pieces stay as they arrived, and small ones are joined between them", async () => {
+  const budget = new BodyBudget({ maxBytes: 1_000_000, patienceMs: 60_000 });
+  const { port, held } = await openServer(budget);
+  const socket = sendChunks(port, "");
+  const body = ["a", "b", "c".repeat(40_000), "d", "e", "f".repeat(20_000), "g"];
+  for (const piece of body) {
+    socket.write(`${piece.length.toString(16)}\r\n${piece}\r\n`);
+    await new Promise(setImmediate);
+  }
+  socket.write("0\r\n\r\n");
+  await eventually(() => expect(held).toHaveLength(1));
+  const [whole] = held;
+  expect(whole?.bytes.toString()).toBe(body.join(""));
+  expect(whole?.size).toBe(60_005);
+  expect(whole?.pieces.length).toBeGreaterThan(2);
+  expect(budget.heldBytes).toBeLessThan(60_005 + 4 * 17_000);
+});
