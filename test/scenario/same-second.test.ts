@@ -9,6 +9,7 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import type { PullIssue, Repository } from "../../src/simulator/world/records.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
+import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { dispatchMarks } from "../../src/sync/marks/marks.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -255,6 +256,38 @@ test("a deletion whose webhook was lost is found in two minutes, though each loo
   await lossyMinutes(2);
   world.simulator.setFaults({});
   expect(await world.get(`/repositories/${repository.id}/issues/${deleted.number}`)).toMatchObject({ status: 410 });
+});
+
+test("a catch-up confirms nothing while a look has still to decide whether a row was deleted", async () => {
+  const { world: upstream } = world.simulator;
+  const deleted = createIssue(upstream, repository.ownerId, { repository, title: "To be deleted, too" });
+  const told = createIssue(upstream, repository.ownerId, { repository, title: "Told of again" });
+  const tellInMinutes = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute++) {
+      createComment(upstream, repository.ownerId, told, "Told");
+      await world.settle();
+      await pass(MINUTE);
+    }
+  };
+  await tellInMinutes(3);
+  world.simulator.setFaults({ lacksEvents: ["issues"] });
+  deleteIssue(upstream, repository.ownerId, deleted);
+  world.simulator.setFaults({});
+  const found = sql`select from sweeps where (unheld::json -> 'surplus' ->> 'issues')::int > 0`;
+  while ((await world.ctx.db.count(found)) === 0) await tellInMinutes(1);
+  const confirmedAt = async () => {
+    const [row] = await world.ctx.db.query<{ at: Date }>(sql`select confirmed_at as at from repository_syncs`);
+    return row?.at;
+  };
+  const before = await confirmedAt();
+  // The comments were read too long ago, so the catch-up reads everything.
+  world.advance(5 * MINUTE);
+  (world.simulator.world.clock as SettableClock).advance(5 * MINUTE);
+  await catchUp(world.ctx, { repositoryId: repository.id }, new AbortController().signal);
+  expect(await confirmedAt()).toEqual(before);
+  await tellInMinutes(2);
+  expect(await world.get(`/repositories/${repository.id}/issues/${deleted.number}`)).toMatchObject({ status: 410 });
+  expect(await confirmedAt()).not.toEqual(before);
 });
 
 test("where webhooks get lost, a comment that was edited untold is read by one request within four minutes", async () => {

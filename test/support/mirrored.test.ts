@@ -32,7 +32,7 @@ async function everyRow(db: Database): Promise<string[]> {
   const tables = await db.query<{ name: string; columns: string }>(sql`
     select table_name as name, string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
       from information_schema.columns join information_schema.tables using (table_schema, table_name)
-      where table_schema = 'public' and column_name <> all ('{seen_at,changed_at,added_at,backfilled_at}') and table_type = 'BASE TABLE'
+      where table_schema = 'public' and column_name <> all ('{seen_at,changed_at,added_at,backfilled_at,due_at,key_stamps}') and table_type = 'BASE TABLE'
       group by 1`);
   const found: string[] = [];
   for (const { name, columns } of tables) {

@@ -42,6 +42,7 @@ import {
   ISSUES,
   REVIEW_COMMENTS,
 } from "./followed-lists.ts";
+import { isDeletionOpen } from "./sweep-told.ts";
 
 /** Comments come before issues. The comment counts of issues then tell which comments no list of changes has shown. */
 const FOLLOWED_PHASES = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
@@ -114,8 +115,9 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     const confirmedAt = [...readAt.values()].reduce(earlier, caughtUpAt);
     const unshown = PHASES.filter((phase) => missing.includes(phase) || lacking.phases.has(phase));
     await move(ctx.db, repositoryId, {
-      ...{ from: CAUGHT_UP, to: "live", missing: unshown },
-      ...{ confirmedAt, caughtUpAt },
+      ...{ from: CAUGHT_UP, to: "live", missing: unshown, caughtUpAt },
+      // A catch-up finds no deletion.
+      ...((await isDeletionOpen(ctx.db, repositoryId)) ? {} : { confirmedAt }),
     });
   } catch (error) {
     if (error instanceof RemovedError) return;

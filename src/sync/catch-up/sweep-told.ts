@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import type { Transaction } from "../../../db/database.ts";
+import type { Queries, Transaction } from "../../../db/database.ts";
 import { among, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, parseStored, wholeOf } from "../../json.ts";
@@ -294,6 +294,17 @@ function judgeTold({ before, shownAt, caughtUpAt }: ToldRepository, held: HeldCh
   if (!isDeletion && verdict === "changed") return { verdict, isLoss: true, wantsAudit: false, left };
   const { wantsAudit, ...unexplained } = stillUnexplained(before ?? undefined, now);
   return { verdict, isLoss: true, wantsAudit, left: { ...left, ...unexplained } };
+}
+
+/** Whether the last look has found a list shorter than ours, and the next one has to decide whether rows were deleted. */
+export async function isDeletionOpen(queries: Queries, repositoryId: number): Promise<boolean> {
+  const [row] = await queries
+    .select({ unheld: sweeps.unheld })
+    .from(sweeps)
+    .where(eq(sweeps.repositoryId, repositoryId));
+  if (row?.unheld == null) return false;
+  const { surplus, unexplainedSince } = parseStored<Unheld>(row.unheld);
+  return unexplainedSince === null && Object.values(surplus).some((rows) => rows > 0);
 }
 
 /**

@@ -29,10 +29,10 @@ const REMOVED_HERE = "removed here";
 type Move = { from: readonly FollowedState[] } & (
   | { to: "backfilling" }
   /**
-   * `confirmedAt`: when upstream confirmed what we hold, by our clock. `missing`: the parts that it did not show.
-   * `caughtUpAt`: when the catch-up began, if it left out what was confirmed before.
+   * `confirmedAt`: when upstream confirmed what we hold, by our clock, unless something is to be decided.
+   * `missing`: the parts that it did not show. `caughtUpAt`: when a catch-up began, if that is another time.
    */
-  | { to: "live"; confirmedAt: Date; missing: readonly string[]; backfilledAt?: Date; caughtUpAt?: Date }
+  | { to: "live"; confirmedAt?: Date; missing: readonly string[]; backfilledAt?: Date; caughtUpAt?: Date }
   /** `problem`: the reason, in words. */
   | { to: "paused" | "gone"; problem: string }
 );
