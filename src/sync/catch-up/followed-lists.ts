@@ -65,15 +65,15 @@ export async function catchUpList(
 /**
  * Reads a page of a list in the order of changes, its last: it shows how long the list is, and mostly all that changed
  * since the watermark. The watermark moves only then, or the rows before this page would never be met.
- * @param end how many rows the page has room for, and its number
- * @param readAt when the list was last read so, by our clock
+ * @param end how many rows the page has room for, its number, and when the list was last read so, by our clock
  */
 export async function fetchAndStoreListEnd(
   ctx: Context,
   repository: MirroredRepository,
   list: FollowedList,
-  { size, number, readAt }: { size: number; number: number; readAt: Date | null },
+  end: { size: number; number: number; readAt: Date | null },
 ): Promise<StoredPage & { reachesBack: boolean }> {
+  const { size, number, readAt } = end;
   const since = await beginningOf(ctx, repository, list.watermark, readAt);
   // The order of the parameters is ours alone: a page that a sweep has only looked at has another validator.
   const path = `/repositories/${repository.id}/${list.path}&page=${number}&per_page=${size}`;
