@@ -58,19 +58,9 @@ export function isSweepDue(
     or (${isSuspected({ clock })} and ${askedAt} <= ${suspected}))`;
 }
 
-/** Where so many repositories of which webhooks tell lost some, their common way is to blame. */
-const LOST_BY_ALL = { least: 3, share: 1 / 3 };
-
-/**
- * Whether webhooks of the row `w` of `sweeps` were lost lately, or of many repositories: then others of it may be lost
- * that no look shows, since a lost edit of a comment moves nothing else.
- */
+/** Whether webhooks of the row `w` of `sweeps` were lost lately. */
 export function isSuspected({ clock }: Pick<Context, "clock">): SQL {
-  const since = new Date(clock.now().getTime() - SUSPECTED_MS);
-  const { least, share } = LOST_BY_ALL;
-  return sql`(coalesce(w.untold_at > ${since}, false)
-    or (select count(*) filter (where o.untold_at > ${since}) >= greatest(${least}::float8, count(*) * ${share}::float8)
-      from sweeps o where o.untold_at > ${since} or o.held_at > ${since}))`;
+  return sql`coalesce(w.untold_at > ${new Date(clock.now().getTime() - SUSPECTED_MS)}, false)`;
 }
 
 /** Puts repositories under suspicion: webhooks of theirs were lost. */
