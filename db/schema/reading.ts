@@ -30,6 +30,7 @@ export const sweeps = pgTable("sweeps", {
   sweptAt: timestamptz("swept_at"),
   changedAt: timestamptz("changed_at"),
   untoldAt: timestamptz("untold_at"),
+  othersUntoldAt: timestamptz("others_untold_at"),
   shownAt: timestamptz("shown_at").notNull(),
   lists: text(),
   ours: text(),

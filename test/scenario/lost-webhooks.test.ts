@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { editIssue } from "../../src/simulator/changes/issues.ts";
+import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
+import { createIssue, editIssue } from "../../src/simulator/changes/issues.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { SettableClock } from "../../src/simulator/world/clock.ts";
 import { isPull } from "../../src/simulator/world/world.ts";
@@ -97,4 +98,43 @@ test("a change whose webhook was lost is found though the dates of upstream's an
   world.simulator.setFaults({});
   for (let minute = 0; minute < 3; minute++) await sweepAfter(MINUTE);
   expect(await world.ctx.db.count(sql`select from issues where title = 'lost'`)).toBe(1);
+});
+
+test("where many repositories lose webhooks, what no look shows is found in the others, too", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 12, repositories: 4, issues: 8, pulls: 4 }),
+  });
+  const upstream = world.simulator.world;
+  const repositories = [...upstream.repositories.values()].filter(({ fork }) => !fork);
+  const names = repositories.map((one) => upstream.fullName(one));
+  for (const name of names) await world.mirror(name);
+  await world.listen(...names);
+  await world.settleMarks();
+  const issues = repositories.map((repository) =>
+    createIssue(upstream, repository.ownerId, { repository, title: "Lively" }),
+  );
+  const lively = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute++) {
+      for (const issue of issues) createComment(upstream, issue.repository.ownerId, issue, `Told in minute ${minute}`);
+      await world.settle();
+      pass(world, MINUTE);
+      await sweep(world.ctx);
+      await world.settle();
+    }
+  };
+  await lively(6);
+  const [calm, ...others] = issues;
+  const lossy = others.flatMap(
+    (lively) => lively.repository.rows.byNumber.find((one) => one && one !== lively && !isPull(one)) ?? [],
+  );
+  const [comment] = [...upstream.comments.values()].filter(({ issue }) => issue === calm);
+  if (!comment) throw new Error("There is no comment");
+  world.simulator.setFaults({ lacksEvents: ["issues", "issue_comment"] });
+  for (const issue of lossy) editIssue(upstream, issue.repository.ownerId, issue, { title: "Lost" });
+  editComment(upstream, comment.issue.repository.ownerId, comment, "No look shows this");
+  world.simulator.setFaults({});
+  await lively(10);
+  expect(await world.ctx.db.count(sql`select from issues where title = 'Lost'`)).toBe(3);
+  const shown = await world.get(`/repositories/${calm?.repository.id}/issues/comments/${comment.id}`);
+  expect(shown.body).toMatchObject({ body: "No look shows this" });
 });

@@ -58,9 +58,24 @@ export function isSweepDue(
     or (${isSuspected({ clock })} and ${askedAt} <= ${suspected}))`;
 }
 
-/** Whether webhooks of the row `w` of `sweeps` were lost lately. */
+/** Whether webhooks of the row `w` of `sweeps` were lost lately, or of many others. */
 export function isSuspected({ clock }: Pick<Context, "clock">): SQL {
-  return sql`coalesce(w.untold_at > ${new Date(clock.now().getTime() - SUSPECTED_MS)}, false)`;
+  const since = new Date(clock.now().getTime() - SUSPECTED_MS);
+  return sql`coalesce(greatest(w.untold_at, w.others_untold_at) > ${since}, false)`;
+}
+
+/** Where so many of the repositories of which webhooks tell lost some, their common way is to blame. */
+const LOST_BY_MANY = { least: 3, share: 1 / 3 };
+
+/**
+ * For a query whose rows `w` of `sweeps` are those of which webhooks tell: when many of them were found to lose some.
+ * Then others of a row may be lost that no look shows, since a lost edit of a comment moves nothing else.
+ */
+export function othersUntoldAt({ clock }: Pick<Context, "clock">): SQL {
+  const now = clock.now();
+  const { least, share } = LOST_BY_MANY;
+  return sql`case when count(*) filter (where w.untold_at > ${new Date(now.getTime() - SUSPECTED_MS)}) over ()
+    >= greatest(${least}::float8, count(*) over () * ${share}::float8) then ${now}::timestamptz else w.others_untold_at end`;
 }
 
 /** Puts repositories under suspicion: webhooks of theirs were lost. */

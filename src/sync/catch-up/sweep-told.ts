@@ -33,7 +33,7 @@ import {
   toldUntil,
   type UnheldRow,
 } from "./newest-changes.ts";
-import { figuresAfter, isSuspected, isSweepDue, isTold, type RepositoryFigures } from "./sweep-due.ts";
+import { figuresAfter, isSuspected, isSweepDue, isTold, othersUntoldAt, type RepositoryFigures } from "./sweep-due.ts";
 import { batches, FIGURES, readFigures } from "./sweep-repositories.ts";
 import { EXPLAINED, stillUnexplained, type Unexplained } from "./unexplained.ts";
 
@@ -48,6 +48,8 @@ interface ToldRepository {
   /** When its last catch-up began, by our clock. */
   caughtUpAt: Date | null;
   before: Unheld | null;
+  /** When many repositories were found to lose webhooks, by our clock. */
+  othersUntoldAt: Date | null;
   /** What upstream showed of it before. */
   shown: RepositoryFigures | null;
   /** Where webhooks were lost lately: the node ids of the pull requests whose reviews are to be counted. */
@@ -102,19 +104,22 @@ export async function sweepTold(
 }
 
 async function findToldDue(ctx: Context, shard: Shard): Promise<ToldRepository[]> {
-  const heldUntil = sql`greatest(w.held_until, least(s.issues_synced_at, s.pulls_synced_at))`;
   const rows = await ctx.db.query<
     Omit<ToldRepository, "before" | "shown"> & Record<"before" | "shown", string | null>
   >(sql`
-    select r.id, r.node_id as "nodeId", w.shown_at as "shownAt", s.caught_up_at as "caughtUpAt",
-        ${heldUntil} as "heldUntil", w.unheld as before, w.shown,
+    with told as (
+      select r.id, r.node_id, w.shown_at, s.caught_up_at, w.unheld, w.shown, w.untold_at,
+          greatest(w.held_until, least(s.issues_synced_at, s.pulls_synced_at)) as held_until,
+          ${othersUntoldAt(ctx)} as others_untold_at
+        from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
+        join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}
+        where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${isTold(ctx)})
+    select w.id, w.node_id as "nodeId", w.shown_at as "shownAt", w.caught_up_at as "caughtUpAt",
+        w.held_until as "heldUntil", w.unheld as before, w.shown, w.others_untold_at as "othersUntoldAt",
         case when ${isSuspected(ctx)} then array(select p.node_id from pull_requests p
-          where p.repository_id = r.id and p.updated_at >= ${heldUntil} and p.node_id is not null and p.deleted_at is null
+          where p.repository_id = w.id and p.updated_at >= w.held_until and p.node_id is not null and p.deleted_at is null
           order by p.updated_at desc limit ${SHOWN}) else '{}' end as counted
-      from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
-      join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}
-      where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null
-        and ${isTold(ctx)} and ${isSweepDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25)} order by r.id`);
+      from told w where ${isSweepDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25)} order by w.id`);
   return rows.map((row) => ({
     ...row,
     before: row.before === null ? null : parseStored<Unheld>(row.before),
@@ -229,9 +234,10 @@ async function storeToldLooks(
           held_at = case when x.id = any(${held}::bigint[]) then ${askedAt} else w.held_at end,
           held_until = case when x.id = any(${held}::bigint[]) then ${until} else w.held_until end,
           changed_at = case when x.id = any(${changed}::bigint[]) then ${now} else w.changed_at end,
-          untold_at = case when x.id = any(${lost}::bigint[]) then ${now} else w.untold_at end
+          untold_at = case when x.id = any(${lost}::bigint[]) then ${now} else w.untold_at end, others_untold_at = x.others_at
         from unnest(${verdicts.map(({ due }) => due.id)}::bigint[], ${verdicts.map(({ figures }) => JSON.stringify(figures))}::text[],
-          ${verdicts.map(({ left }) => left && JSON.stringify(left))}::text[]) as x(id, shown, unheld)
+          ${verdicts.map(({ left }) => left && JSON.stringify(left))}::text[],
+          ${verdicts.map(({ due }) => due.othersUntoldAt)}::timestamptz[]) as x(id, shown, unheld, others_at)
         where w.repository_id = x.id`);
     // Those that upstream did not show count as asked, too. Otherwise they would be asked about in each sweep.
     const unshown = asked.filter(({ id }) => !found.has(id)).map(({ id }) => id);

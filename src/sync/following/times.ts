@@ -27,7 +27,7 @@ const TIMES: Times = {
   },
   sweeps: {
     ...{ shown_at: "now", swept_at: "unknown", held_at: "unknown" },
-    ...{ changed_at: "now", untold_at: "now" },
+    ...{ changed_at: "now", untold_at: "now", others_untold_at: "now" },
   },
   hook_checks: { asked_at: "unknown" },
   selections: { resolved_at: "unknown" },
