@@ -20,8 +20,7 @@ revoke all on all tables in schema public from tain_web;
 grant usage on sequence revision to tain_web;
 
 -- What upstream showed: merged, never removed. Lists of an issue's labels and people are written anew.
-grant select, insert, update on former_names, issue_transfers, shapes, revisions, refresh_marks to tain_web;
-grant insert on account_names to tain_web;
+grant select, insert, update on former_names, issue_transfers, shapes, revisions, refresh_marks, account_names to tain_web;
 do $$
 begin
   -- Resources are known by a column that each of their tables has.

@@ -152,7 +152,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "selections",
     "sweeps",
   ];
-  expect(await withheld("tain_web", "select")).toEqual(["account_names", "reader_repositories"]);
+  expect(await withheld("tain_web", "select")).toEqual(["reader_repositories"]);
   expect(await withheld("tain_web", "insert")).toEqual([
     "api_tokens",
     ...following,
@@ -167,7 +167,6 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "workflow_run_lists",
   ]);
   expect(await withheld("tain_web", "update")).toEqual([
-    "account_names",
     ...following,
     ...followed.toSpliced(3, 0, "listeners"),
     "target_deliveries",

@@ -64,7 +64,9 @@ test("a name that is not known yet is never null: upstream answers, or the field
   const theirs = await ask(UPSTREAM_TOKEN);
   expect(isForwarded(theirs)).toBe(true);
   expect(theirs.body.errors).toBeUndefined();
+  world.simulator.setFaults({ http: [{ kind: "status", status: 403, match: "POST /graphql" }] });
   const { errors } = (await ask(world.token)).body;
+  world.simulator.setFaults({});
   expect(errors.map(({ message }: { message: string }) => message)).toContainEqual(
     expect.stringMatching(/^`name` of this User is not mirrored/),
   );
@@ -106,6 +108,35 @@ test("an account that a webhook shows first is asked for at once, and that query
   // All are due at the same time again.
   expect(await readAfter(NAME_AGE_MS / 2)).toBe(0);
   expect(await readAfter(NAME_AGE_MS / 2)).toBe(1);
+});
+
+test("a name that is not known yet is asked for once a caller wants it who cannot be handed to upstream", async () => {
+  const { world: upstream, meter } = world.simulator;
+  const two = ["second", "third"].map((login) => upstream.addUser({ login, name: `The ${login}` }));
+  for (const { id } of two) createIssue(upstream, id, { repository, title: "Hello" });
+  await world.settle();
+  meter.reset();
+  const theirs = await ask(UPSTREAM_TOKEN, world.simulator.url);
+  const before = meter.read().points;
+  expect((await ask(world.token)).body).toEqual(theirs.body);
+  expect(meter.read().points - before).toBe(1);
+  await expectHeld();
+  // Upstream was asked for no name again.
+  expect(await readAfter(MINUTE)).toBe(0);
+});
+
+test("while upstream cannot be asked for a name, the field has an error, and the next document asks again", async () => {
+  const { world: upstream } = world.simulator;
+  const { id } = upstream.addUser({ login: "later", name: "Known Later" });
+  createIssue(upstream, id, { repository, title: "Hello" });
+  await world.settle();
+  world.simulator.setFaults({ http: [{ kind: "status", status: 403, match: "POST /graphql" }] });
+  const { data, errors } = (await ask(world.token)).body;
+  world.simulator.setFaults({});
+  expect(errors.map(({ path }: { path: unknown[] }) => path.at(-1))).toEqual(["name", "company"]);
+  expect(JSON.stringify(data)).toContain('"login":"later"');
+  expect((await ask(world.token)).body.errors).toBeUndefined();
+  await expectHeld();
 });
 
 test("an account that upstream does not show any more keeps its name, and has none if it had none", async () => {

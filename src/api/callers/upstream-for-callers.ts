@@ -121,6 +121,20 @@ export class UpstreamForCallers {
   }
 
   /**
+   * Asks a query of one point with the mirror's credentials.
+   * @throws as `get`
+   */
+  async query(caller: Caller, document: string, variables: Fields): Promise<GraphqlAnswer> {
+    await this.#take(caller);
+    const signal = AbortSignal.timeout(CALLERS_PATIENCE_MS);
+    try {
+      return await this.#ctx.upstream.graphql(document, variables, { priority: "audit", signal });
+    } catch (error) {
+      throw readFault(error, { now: this.#ctx.clock.now(), isLate: signal.aborted, whose: "the mirror's" });
+    }
+  }
+
+  /**
    * Takes a read out of the caller's share and everyone's, for a later read by the mirror because of the caller's
    * request. False: one of the two is spent, so the mirror must not be made to read.
    */

@@ -1,4 +1,4 @@
-import type { Transaction } from "../../../db/database.ts";
+import type { Database, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { mergeObserved } from "./merge.ts";
@@ -10,12 +10,9 @@ export const NAME_AGE_MS = 24 * HOUR;
 /** When to ask again where GraphQL does not say. A mirror that is asked may have still to ask its own upstream. */
 const UNCLEAR_MS = HOUR / 4;
 
-/** By REST's keys. "unclear": upstream does not say, or not now. */
-export type AccountName = Fields | "unclear";
-
 export interface ReadNames {
-  /** By the accounts' ids. */
-  names: ReadonlyMap<number, AccountName>;
+  /** What was shown of each account, by its id and REST's keys. "unclear": upstream does not say, or not now. */
+  names: ReadonlyMap<number, Fields | "unclear">;
   seenAt: Date;
   /** Upstream's REST address. */
   api: string;
@@ -36,4 +33,18 @@ export async function storeNames(tx: Transaction, { names, seenAt, api }: ReadNa
     update account_names a set due_at = x.due_at
       from unnest(${sql.array([...names.keys()], "bigint")}, ${sql.array(dueAts, "timestamptz")}) as x(id, due_at)
       where a.user_id = x.id`);
+}
+
+/** Those of the accounts whose names upstream may be asked for now. */
+export async function findNamesDue(
+  db: Database,
+  ids: readonly number[],
+  now: Date,
+): Promise<{ id: number; nodeId: string; isKnown: boolean }[]> {
+  return await db.prepared(sql`
+    select u.id, u.node_id as "nodeId", u.document -> 'name' is not null as "isKnown"
+      from account_names a join users u on u.id = a.user_id
+      where a.user_id = any(${sql.array([...ids], "bigint")}::bigint[]) and a.due_at <= ${now}
+        and u.node_id is not null and u.deleted_at is null
+      order by a.due_at, a.user_id`);
 }

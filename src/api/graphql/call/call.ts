@@ -37,6 +37,7 @@ import type { ChangeStreams } from "../../streams/change-streams.ts";
 import type { Writer } from "../../writes/send-once.ts";
 import type { Cost } from "../documents/query.ts";
 import { BeyondMirrorError, notGiven, typedError } from "../run/errors.ts";
+import { askNames } from "./asked-names.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept-lists.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 
@@ -436,6 +437,11 @@ export class GraphqlCall {
   /** The whole account, if something shown already refers to it. Undefined: `user` has to ask. */
   knownUser(id: number): Fields | null | undefined {
     return this.#unfolding.user(id);
+  }
+
+  /** What upstream shows at once of an account whose name the mirror does not know yet. Null: it cannot be asked. */
+  askedName(id: number): Promise<Fields | null> {
+    return this.loader("asked names", (ids: number[]) => askNames(this.#ctx, this, ids)).load(id);
   }
 
   async userNamed(login: string): Promise<Node | null> {

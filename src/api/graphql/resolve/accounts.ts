@@ -27,35 +27,40 @@ export function avatarOf({ avatar_url: address }: Fields, size: number | null | 
   return url.href;
 }
 
-/**
- * A field that what embeds an account does not show. The mirror knows the names of most accounts (`sync/people/names.ts`);
- * of other fields it knows what it read of a single account.
- */
+/** A field that what embeds an account does not show. The mirror knows what it read of the single account. */
 const profile =
-  (key: string, show: (value: Json) => Json = (value) => value): Resolver =>
+  (
+    key: string,
+    { show = (value) => value, isAsked = false }: { show?: (value: Json) => Json; isAsked?: boolean } = {},
+  ): Resolver =>
   ({ rest, kind }, _args, call, info) => {
-    const shown = (account: Fields | null | undefined) => {
+    const id = Number(rest.id);
+    const held = (account: Fields | null | undefined) => {
       const value = account?.[key];
       return value === undefined ? fieldNotHeld(call, info, kind) : show(value);
     };
+    const shown = (account: Fields | null | undefined) =>
+      account?.[key] === undefined && isAsked && call.beyond === null ? call.askedName(id).then(held) : held(account);
     if (key in rest) return shown(rest);
-    const id = Number(rest.id);
     const known = call.knownUser(id);
     return known === undefined ? call.user(id).then((found) => shown(found?.rest)) : shown(known);
   };
+
+/** The mirror knows it of most accounts (`sync/people/names.ts`), and asks if a caller may not be handed to upstream. */
+const name = profile("name", { isAsked: true });
 
 const profiles: TypeResolvers = {
   createdAt: profile("created_at"),
   updatedAt: profile("updated_at"),
   location: profile("location"),
   twitterUsername: profile("twitter_username"),
-  websiteUrl: profile("blog", (blog) => blog || null),
+  websiteUrl: profile("blog", { show: (blog) => blog || null }),
 };
 
 /** Which address an account shows may depend on who asks. */
 const email: Resolver = (node, args, call, info) => {
   call.lacks();
-  return profile("email", (address) => address ?? (node.kind === "User" ? "" : null))(node, args, call, info);
+  return profile("email", { show: (address) => address ?? (node.kind === "User" ? "" : null) })(node, args, call, info);
 };
 
 const repositoryOwner: TypeResolvers = {
@@ -78,10 +83,10 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
     ...actor,
     ...repositoryOwner,
     ...profiles,
-    name: profile("name"),
+    name,
     email,
     bio: profile("bio"),
-    company: profile("company"),
+    company: profile("company", { isAsked: true }),
     isSiteAdmin: ({ rest: { site_admin } }) => site_admin === true,
     isViewer: ({ rest: { id } }, _args, call) => id === call.caller.userId,
   },
@@ -89,10 +94,10 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
     ...actor,
     ...repositoryOwner,
     ...profiles,
-    name: profile("name"),
+    name,
     email,
     description: profile("description"),
-    isVerified: profile("is_verified", (is) => is === true),
+    isVerified: profile("is_verified", { show: (is) => is === true }),
   },
   Bot: actor,
   Mannequin: actor,
