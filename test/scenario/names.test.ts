@@ -7,7 +7,7 @@ import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import type { Repository, User } from "../../src/simulator/world/records.ts";
 import { fetchAndStoreNames } from "../../src/sync/people/names.ts";
 import { type Answered, askAt } from "../support/asking.ts";
-import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
 import { mirrorFirst } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -137,6 +137,49 @@ test("while upstream cannot be asked for a name, the field has an error, and the
   expect(JSON.stringify(data)).toContain('"login":"later"');
   expect((await ask(world.token)).body.errors).toBeUndefined();
   await expectHeld();
+});
+
+const emailsOf = (one: TestWorld) => {
+  const [owner, name] = one.first.split("/");
+  return JSON.stringify({
+    query: `{ repository(owner: "${owner}", name: "${name}") { issues(first: 50) { nodes { author { login ... on User { email } } } } } }`,
+  });
+};
+
+test("a public email is shown to a token of Tain's own as upstream shows it, and the caller's own token asks upstream", async () => {
+  editUser(world.simulator.world, author(), { email: "public@example.com" });
+  expect(await readAfter(NAME_AGE_MS)).toBe(1);
+  const body = emailsOf(world);
+  const theirs = await askAt(world.simulator.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body });
+  expect(JSON.stringify(theirs.body)).toContain('"email":"public@example.com"');
+  expect(JSON.stringify(theirs.body)).toContain('"email":""');
+  expect((await askAt(world.url, "POST", "/graphql", { token: world.token, body })).body).toEqual(theirs.body);
+  expect(isForwarded(await askAt(world.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body }))).toBe(true);
+});
+
+test("without the scope for emails names are read alone, and that is learnt for a day", async () => {
+  await using other = await openWorld({
+    fill: ({ world: filled, tokens }) => {
+      tokens.create({ token: UPSTREAM_TOKEN, login: OWNER, repositories: "all", write: true, scopes: ["repo"] });
+      generateWorld(filled, { seed: 7, repositories: 1, issues: 20, pulls: 4 });
+    },
+  });
+  await mirrorFirst(other);
+  const asked = async () => {
+    other.simulator.meter.reset();
+    await fetchAndStoreNames(other.ctx);
+    return other.simulator.meter.read().routes["POST /graphql"]?.requests ?? 0;
+  };
+  expect(await asked()).toBe(2);
+  const body = emailsOf(other);
+  const { errors } = (await askAt(other.url, "POST", "/graphql", { token: other.token, body })).body;
+  expect(errors[0].message).toMatch(/^`email` of this User is not mirrored/);
+  expect(await other.ctx.db.count(sql`select from users where name is not null`)).toBeGreaterThan(0);
+  other.advance(NAME_AGE_MS - MINUTE);
+  await other.ctx.db.query(sql`update account_names set due_at = ${other.ctx.clock.now()}`);
+  expect(await asked()).toBe(1);
+  other.advance(NAME_AGE_MS);
+  expect(await asked()).toBe(2);
 });
 
 test("an account that upstream does not show any more keeps its name, and has none if it had none", async () => {

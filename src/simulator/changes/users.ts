@@ -20,7 +20,7 @@ export function renameUser(world: World, user: User, login: string): void {
 }
 
 /** A person edits their profile. No webhook tells of it, and nothing shows it but the account itself. */
-export function editUser(world: World, user: User, edits: Partial<Pick<User, "name" | "company">>): void {
+export function editUser(world: World, user: User, edits: Partial<Pick<User, "name" | "company" | "email">>): void {
   Object.assign(user, edits);
   user.updatedAt = world.now();
 }

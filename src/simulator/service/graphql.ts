@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import {
   type DocumentNode,
   execute,
+  type FieldNode,
   type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
@@ -10,6 +11,9 @@ import {
   Kind,
   type OperationDefinitionNode,
   type SelectionNode,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
 } from "graphql";
 import type { GraphqlFaults } from "../faults/faults.ts";
 import { type Call, type Caller, TimedOutError, typedError } from "../graphql/call.ts";
@@ -20,7 +24,7 @@ import { callerOf, type Quota } from "../quota/quota.ts";
 import type { View } from "../views/view.ts";
 import { allows, wasGiven } from "../world/access.ts";
 import { isJsonObject } from "../world/json.ts";
-import { calledBy, isIntegration, type Token } from "../world/tokens.ts";
+import { calledBy, hasScopes, isIntegration, type Token } from "../world/tokens.ts";
 import type { World } from "../world/world.ts";
 
 export interface GraphqlRequest {
@@ -97,6 +101,8 @@ export class Graphql {
       hideSuggestions: true,
     });
     if (coerced.errors) return failed(variableErrors(this.#schema, operation, asked.variables));
+    const scopeless = withoutScope(this.#schema, reading.document, token);
+    if (scopeless) return failed([executionError(scopeless)]);
     const { chargeCounts } = this.#quota;
     const variables = coerced.variableValues.coerced;
     const cost = priceOperation(this.#schema, reading.document, operation, variables, { chargeCounts });
@@ -193,6 +199,21 @@ function callerFor(world: World, token: Token, view: View): Caller {
     wasGiven: (repository) => wasGiven(token, repository),
     may: (repository, needed) => allows(world, token, repository, needed),
   };
+}
+
+/** A document that shows `email` of a User takes a scope: without it, it is refused whole. */
+function withoutScope(schema: GraphQLSchema, document: DocumentNode, token: Token): GraphQLError | null {
+  const scopes = ["user", "user:email", "read:user"];
+  if (!hasScopes(token) || token.scopes.some((scope) => scopes.includes(scope))) return null;
+  const types = new TypeInfo(schema);
+  let isAsked = false;
+  const Field = ({ name }: FieldNode) => {
+    if (name.value === "email" && types.getParentType()?.name === "User") isAsked = true;
+  };
+  visit(document, visitWithTypeInfo(types, { Field }));
+  if (!isAsked) return null;
+  const message = `Your token has not been granted the required scopes to execute this query. The 'email' field requires one of the following scopes: ['user:email', 'read:user'], but your token has only been granted the: [${token.scopes.map((scope) => `'${scope}'`).join(", ")}] scopes. Please modify your token's scopes at: https://github.com/settings/tokens.`;
+  return typedError("INSUFFICIENT_SCOPES", message);
 }
 
 interface Asked {

@@ -1,8 +1,11 @@
 import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { NAME_AGE_MS, storeNames } from "../../mirror/store/names.ts";
-import { NAMES_A_QUERY, type NamedAccount, namesQuestion } from "../../upstream/protocol/account-names.ts";
+import { NAME_AGE_MS, type ReadNames, storeNames } from "../../mirror/store/names.ts";
+import { isLacking, learnLack } from "../../mirror/store/upstream-lacks.ts";
+import { EMAILS, NAMES_A_QUERY, type NamedAccount, namesQuestion } from "../../upstream/protocol/account-names.ts";
+import { UpstreamRefusedError } from "../../upstream/protocol/errors.ts";
+import { isScopeLacking } from "../../upstream/protocol/wording.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import type { Subject } from "../problems/problems.ts";
 import { mayTakeMoment, type QuestionPace } from "../questions/paced.ts";
@@ -32,9 +35,7 @@ async function fetchAndStoreDue(ctx: Context, signal: AbortSignal): Promise<void
   const due = await findDue(ctx);
   if (due.length === 0 || !(await mayTakeMoment(ctx, PACE))) return;
   for (let start = 0; start < due.length && !signal.aborted; start += NAMES_A_QUERY) {
-    const { document, variables, read } = namesQuestion(due.slice(start, start + NAMES_A_QUERY));
-    const answer = await ctx.upstream.graphql(document, variables, { priority: "audit", signal });
-    const shown = { names: read(answer), seenAt: answer.seenAt, api: ctx.config.upstreamUrl };
+    const shown = await askNames(ctx, due.slice(start, start + NAMES_A_QUERY), signal);
     await ctx.db.transaction((tx) => storeNames(tx, shown));
   }
 }
@@ -49,4 +50,17 @@ async function findDue({ db, clock }: Pick<Context, "db" | "clock">): Promise<Na
       order by a.due_at, a.user_id limit ${QUERIES_AT_ONCE * NAMES_A_QUERY}`);
   const queries = Math.ceil(rows.filter(({ isDue }) => isDue).length / NAMES_A_QUERY);
   return rows.slice(0, queries * NAMES_A_QUERY);
+}
+
+async function askNames(ctx: Context, asked: readonly NamedAccount[], signal: AbortSignal): Promise<ReadNames> {
+  const withEmails = !(await isLacking(ctx.db, EMAILS, ctx.clock.now()));
+  const { document, variables, read } = namesQuestion(asked, { withEmails });
+  try {
+    const answer = await ctx.upstream.graphql(document, variables, { priority: "audit", signal });
+    return { names: read(answer), seenAt: answer.seenAt, api: ctx.config.upstreamUrl };
+  } catch (error) {
+    if (!withEmails || !(error instanceof UpstreamRefusedError) || !isScopeLacking(error.message)) throw error;
+    await learnLack(ctx.db, EMAILS, { reason: error.message, now: ctx.clock.now() });
+    return await askNames(ctx, asked, signal);
+  }
 }

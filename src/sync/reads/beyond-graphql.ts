@@ -1,6 +1,5 @@
-import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { upstreamLacks } from "../../schema.ts";
+import { isLacking, learnLack } from "../../mirror/store/upstream-lacks.ts";
 import {
   GraphqlTooHeavyError,
   UpstreamRefusedError,
@@ -9,8 +8,6 @@ import {
 import { isLackInSchema } from "../../upstream/protocol/wording.ts";
 import { PullsNotShownError } from "../problems/errors.ts";
 
-/** How long a field counts as missing on a server. The server may be upgraded. */
-const BELIEVED = "24 hours";
 /** The name of what a server lacks that is old, or has GraphQL switched off. */
 const PULL_DETAILS = "details of pull requests by GraphQL";
 
@@ -26,7 +23,7 @@ export async function graphqlOrRest<Value>(
   byRest: () => Promise<Value>,
   { evenIfOdd = true }: { evenIfOdd?: boolean } = {},
 ): Promise<Value> {
-  if (await isLacking(ctx)) return await byRest();
+  if (await isLacking(ctx.db, PULL_DETAILS, ctx.clock.now())) return await byRest();
   try {
     return await (evenIfOdd ? twiceIfAmiss(byGraphql) : byGraphql());
   } catch (error) {
@@ -34,7 +31,7 @@ export async function graphqlOrRest<Value>(
     const isRefused = error instanceof UpstreamRefusedError || error instanceof PullsNotShownError;
     if (!isRefused && !(error instanceof GraphqlTooHeavyError) && !(evenIfOdd && isAmiss(error))) throw error;
     ctx.log.warn({ reason: error.message }, "Details of pull requests are read by REST");
-    if (isLack) await learnLack(ctx, error.message);
+    if (isLack) await learnLack(ctx.db, PULL_DETAILS, { reason: error.message, now: ctx.clock.now() });
   }
   return await byRest();
 }
@@ -57,19 +54,4 @@ function isAmiss(error: unknown): error is UpstreamUnavailableError {
 /** There is no such address, or no such field: the server is the same for every repository. */
 function saysLack({ status, message }: UpstreamRefusedError): boolean {
   return status === 404 || status === 410 || isLackInSchema(message);
-}
-
-async function isLacking({ db, clock }: Pick<Context, "db" | "clock">): Promise<boolean> {
-  const lacking = await db.count(sql`
-    select from upstream_lacks
-      where what = ${PULL_DETAILS} and learnt_at > ${clock.now()}::timestamptz - ${BELIEVED}::interval`);
-  return lacking > 0;
-}
-
-async function learnLack({ db, clock }: Pick<Context, "db" | "clock">, reason: string): Promise<void> {
-  const learnt = { reason, learntAt: clock.now() };
-  await db
-    .insert(upstreamLacks)
-    .values({ what: PULL_DETAILS, ...learnt })
-    .onConflictDoUpdate({ target: upstreamLacks.what, set: learnt });
 }

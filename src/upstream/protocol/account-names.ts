@@ -13,13 +13,17 @@ export interface NamedAccount {
 /** Of so many accounts a query for a point tells the names. */
 export const NAMES_A_QUERY = 250;
 
-const SELECTION = "... on User { databaseId name company } ... on Organization { databaseId name }";
+/** What upstream may be found to lack: classic tokens read emails with the scope `user:email`. */
+export const EMAILS = "public emails of people";
 
 /**
  * The document that asks for the names of these accounts, at most `NAMES_A_QUERY`, and how its answer is read: what is
  * shown of each account by REST's keys, or "unclear" if upstream does not say, or not now. Pure.
  */
-export function namesQuestion(asked: readonly NamedAccount[]): {
+export function namesQuestion(
+  asked: readonly NamedAccount[],
+  { withEmails }: { withEmails: boolean },
+): {
   document: string;
   variables: Fields;
   read: (answer: Pick<GraphqlAnswer, "data" | "errors">) => Map<number, Fields | "unclear">;
@@ -28,8 +32,10 @@ export function namesQuestion(asked: readonly NamedAccount[]): {
     alias: `names${at}`,
     accounts: asked.slice(at * IDS_A_FIELD, (at + 1) * IDS_A_FIELD),
   }));
+  const email = withEmails ? " email" : "";
+  const selection = `... on User { databaseId name company${email} } ... on Organization { databaseId name }`;
   const document = `query(${parts.map(({ alias }) => `$${alias}: [ID!]!`).join(", ")}) { ${RATE_LIMIT}
-    ${parts.map(({ alias }) => `${alias}: nodes(ids: $${alias}) { ${SELECTION} }`).join("\n")} }`;
+    ${parts.map(({ alias }) => `${alias}: nodes(ids: $${alias}) { ${selection} }`).join("\n")} }`;
   const variables = Object.fromEntries(
     parts.map(({ alias, accounts }) => [alias, accounts.map(({ nodeId }) => nodeId)]),
   );
@@ -54,10 +60,12 @@ function nameIn(node: Json | undefined, { id, isKnown }: NamedAccount, faults: r
   const none = isKnown ? {} : { name: null };
   if (faults.length > 0) return faults.every(({ type }) => type === "NOT_FOUND") ? none : "unclear";
   if (!isObject(node)) return "unclear";
-  const { databaseId, name, company } = node;
+  const { databaseId, name, company, email } = node;
   if (databaseId !== id) return none;
   return {
     ...(name === undefined ? {} : { name: nullable(text)(name, "name") }),
     ...(company === undefined ? {} : { company: nullable(text)(company, "company") }),
+    // REST shows null where GraphQL shows an empty text.
+    ...(email === undefined ? {} : { email: text(email, "email") || null }),
   };
 }

@@ -38,6 +38,11 @@ export function isLackInSchema(message: string): boolean {
   );
 }
 
+/** A document that asks for a field which the token's scopes do not show is refused whole: `email` of a User is such a field. */
+export function isScopeLacking(message: string): boolean {
+  return /has not been granted the required scopes/i.test(message);
+}
+
 /** GraphQL reports that it ran out of time with status 200 and without a type. */
 export function isTimeoutMessage(message: string): boolean {
   return /something went wrong while executing your query|couldn't respond to your request in time/i.test(message);

@@ -1,6 +1,7 @@
 import type { Fields } from "../../../json.ts";
 import { findNamesDue, storeNames } from "../../../mirror/store/names.ts";
-import { NAMES_A_QUERY, namesQuestion } from "../../../upstream/protocol/account-names.ts";
+import { isLacking } from "../../../mirror/store/upstream-lacks.ts";
+import { EMAILS, NAMES_A_QUERY, namesQuestion } from "../../../upstream/protocol/account-names.ts";
 import type { ApiContext } from "../../call/call.ts";
 import type { Caller } from "../../callers/permissions.ts";
 import { ShareSpentFault } from "../../callers/upstream-for-callers.ts";
@@ -20,7 +21,9 @@ export async function askNames(
   if (ctx.readDb.isReadOnly) return none;
   const due = (await findNamesDue(ctx.db, ids, ctx.clock.now())).slice(0, NAMES_A_QUERY);
   if (due.length === 0) return none;
-  const { document, variables, read } = namesQuestion(due);
+  // A worker learns whether the mirror's token may read emails: it reads names first, and where it is told of them.
+  const withEmails = !(await isLacking(ctx.db, EMAILS, ctx.clock.now()));
+  const { document, variables, read } = namesQuestion(due, { withEmails });
   try {
     const answer = await ctx.upstream.query(caller, document, variables);
     const names = read(answer);

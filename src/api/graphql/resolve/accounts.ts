@@ -57,11 +57,13 @@ const profiles: TypeResolvers = {
   websiteUrl: profile("blog", { show: (blog) => blog || null }),
 };
 
-/** Which address an account shows may depend on who asks. */
-const email: Resolver = (node, args, call, info) => {
-  call.lacks();
-  return profile("email", { show: (address) => address ?? (node.kind === "User" ? "" : null) })(node, args, call, info);
-};
+/** Which address an account shows may depend on who asks, so a caller's own token asks upstream. */
+const email =
+  (none: "" | null): Resolver =>
+  (node, args, call, info) => {
+    call.lacks();
+    return profile("email", { show: (address) => address ?? none, isAsked: true })(node, args, call, info);
+  };
 
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
@@ -84,7 +86,7 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
     ...repositoryOwner,
     ...profiles,
     name,
-    email,
+    email: email(""),
     bio: profile("bio"),
     company: profile("company", { isAsked: true }),
     isSiteAdmin: ({ rest: { site_admin } }) => site_admin === true,
@@ -95,7 +97,7 @@ export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
     ...repositoryOwner,
     ...profiles,
     name,
-    email,
+    email: email(null),
     description: profile("description"),
     isVerified: profile("is_verified", { show: (is) => is === true }),
   },
