@@ -37,9 +37,7 @@ export const LACKS: Readonly<Record<string, readonly string[] | "refused">> = {
     "ReviewRequest.asCodeOwner",
   ],
   "GitHub for Jira: getCommitsQueryWithChangedFiles": ["Commit.changedFiles"],
-  "GitHub for Jira: getBranchesQueryWithChangedFiles": ["Commit.changedFiles", "Ref.associatedPullRequests"],
-  "GitHub for Jira: getBranchesQueryWithoutChangedFiles": ["Ref.associatedPullRequests"],
-  "GitHub for Jira: getBranchesQueryWithoutCommits": ["Ref.associatedPullRequests"],
+  "GitHub for Jira: getBranchesQueryWithChangedFiles": ["Commit.changedFiles"],
   "GitHub for Jira: getDeploymentsQueryWithStatuses": ["Ref.id"],
   "GitHub for Jira: UserOrganizationsQuery": ["User.organizations"],
   // It asks for what the published schema does not have yet. The client tries again without.

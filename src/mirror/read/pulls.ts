@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type SQL, sql } from "../../../db/sql.ts";
+import { findRowsOfEach } from "./each.ts";
 import { type Above, anyLabel, under } from "./issues.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
 import { type AccessScope, visible } from "./repositories.ts";
@@ -123,6 +124,29 @@ export async function findPullKeys(
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) x(r, n)
       join pull_requests p on p.repository_id = x.r and p.number = x.n`);
   return new Set(rows.map(({ key }) => key));
+}
+
+/** Of a branch with more pull requests than these, none is found. */
+const MOST_OF_A_BRANCH = 20;
+
+/** The numbers of the pull requests that would merge each branch within its repository, oldest first; null: too many. */
+export async function findPullsOfBranches(
+  db: Database,
+  branches: readonly { repositoryId: number; name: string }[],
+): Promise<(number[] | null)[]> {
+  const found = await findRowsOfEach<{ number: number }>(
+    db,
+    branches,
+    ["repositoryId", "name"],
+    (x) => sql`
+    select b.at, b.number from (
+      select x.at, p.number, row_number() over (partition by x.at order by p.created_at, p.number) as place
+        from ${x} join pull_requests p on p.repository_id = x.repository_id and p.head_ref = x.name
+          and p.head_repository_id = x.repository_id
+        where ${SHOWN_PULLS}) b
+      where b.place <= ${MOST_OF_A_BRANCH + 1} order by b.at, b.place`,
+  );
+  return found.map((rows) => (rows.length > MOST_OF_A_BRANCH ? null : rows.map(({ number }) => number)));
 }
 
 export interface PullsArguments {

@@ -64,6 +64,11 @@ export function enumValue(value: Json | undefined): string | null {
   return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;
 }
 
+/** The state of a pull request, as GraphQL has it. */
+export function pullState({ rest: { merged_at, state } }: Pick<Node, "rest">): string | null {
+  return merged_at ? "MERGED" : enumValue(state);
+}
+
 export function pathnameOf(address: Json | undefined): string | null {
   return (typeof address === "string" && URL.parse(address)?.pathname) || null;
 }

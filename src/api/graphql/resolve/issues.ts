@@ -6,7 +6,17 @@ import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
 import { pullCommits, pullFiles } from "./commits.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
-import { comment, enumValue, given, onceRead, type Resolver, rest, type TypeResolvers, upper } from "./fields.ts";
+import {
+  comment,
+  enumValue,
+  given,
+  onceRead,
+  pullState,
+  type Resolver,
+  rest,
+  type TypeResolvers,
+  upper,
+} from "./fields.ts";
 import { pullMerging } from "./pull-merging.ts";
 import { pullReactionGroups, pullReactions, reactionGroups, reactions } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
@@ -92,7 +102,7 @@ export const pullRequest: TypeResolvers = {
   files: pullFiles,
   reactionGroups: pullReactionGroups,
   reactions: pullReactions,
-  state: ({ rest: { merged_at, state } }) => (merged_at ? "MERGED" : enumValue(state)),
+  state: pullState,
   permalink: rest("html_url"),
   isDraft: ({ rest: { draft } }) => draft === true,
   merged: ({ rest: { merged_at } }) => merged_at != null,

@@ -1,18 +1,20 @@
 /** The fields of repositories that show branches and tags, and the fields of branches and tags. */
 import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
+import { findPullsOfBranches, type PullsArguments } from "../../../mirror/read/pulls.ts";
 import { type FoundRef, findHeldRefLists, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
 import { readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call/call.ts";
 import type { Node } from "../call/node.ts";
 import { commitPage, requireCommit } from "./commits.ts";
-import { type PageArguments, storedConnection } from "./connection.ts";
+import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   commitNode,
   lacking,
   ofRepository,
   pathnameOf,
+  pullState,
   type Resolver,
   readsCodeOf,
   type TypeResolvers,
@@ -135,9 +137,38 @@ async function refTarget(node: Node, call: GraphqlCall): Promise<Node | null> {
   return type === "tag" ? { kind: "Tag", repositoryId, rest } : lacking(call, "branches and tags");
 }
 
+/**
+ * The pull requests that would merge a branch. Those of a fork's branches lie in other repositories, and an order or a
+ * filter beside the states is upstream's to apply.
+ */
+const pullsOfBranch: Resolver = (node, { states, ...args }: PageArguments & PullsArguments, call, info) =>
+  call.withRight({ repositoryId: node.repositoryId, right: "pulls" }, async () => {
+    const { repositoryId } = node;
+    const { kind, name } = shownRefName(node);
+    const { rest: repository } = await call.requireRepositoryById(repositoryId);
+    const { orderBy, labels, headRefName, baseRefName } = args;
+    if (repository.fork !== false || [orderBy, labels, headRefName, baseRefName].some((one) => one != null))
+      return lacking(call, "branches and tags");
+    const numbers =
+      kind === "tags"
+        ? []
+        : await call
+            .loader<{ repositoryId: number; name: string }, number[] | null>("pulls of branches", (branches) =>
+              // It looks at all pull requests of the repository: so it takes its caller's place among the searches.
+              findPullsOfBranches(call.searchDb, branches),
+            )
+            .load({ repositoryId, name });
+    if (!numbers) return lacking(call, "branches and tags");
+    const found = await Promise.all(numbers.map((number) => call.numbered("PullRequest", repositoryId, number)));
+    const pulls = found.filter((pull) => pull !== null);
+    const shown = states?.length ? pulls.filter((pull) => states.some((state) => state === pullState(pull))) : pulls;
+    return heldConnection(info, args, shown, { keyOf: ({ rest: { created_at } }) => String(created_at) });
+  });
+
 export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
   Ref: {
     ...ofRepository,
+    associatedPullRequests: pullsOfBranch,
     branchProtectionRule: (node, _args, call) =>
       protectionRule(call, { repositoryId: node.repositoryId, ...shownRefName(node) }),
     name: (node) => shownRefName(node).name,
