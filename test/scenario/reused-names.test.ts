@@ -29,12 +29,45 @@ test.each(["deleted", "renamed"] as const)(
     await world.settle();
     expect((await world.get(`/repos/${world.first}`)).body).toMatchObject({ id: other.id });
     expect((await world.get(`/repos/${world.first}/issues?state=all`)).body).toEqual([]);
+    // Upstream is asked for the former one once no replica lags.
+    world.advance(60_000);
+    await world.settle();
+    await world.settleMarks();
     const [row] = await world.ctx.db.query<{ state: string }>(
       sql`select state from repository_syncs where repository_id = ${former.id}`,
     );
     expect(row?.state).toBe(how === "deleted" ? "gone" : "live");
   },
 );
+
+test("a repository that was renamed is followed again, though upstream once did not show it before another took its name", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const upstream = world.simulator.world;
+  const [former] = [...upstream.repositories.values()].filter(({ fork }) => !fork);
+  if (!former) throw new Error("The generated repository is not there");
+  const { name, ownerId } = former;
+  await world.mirror(world.first);
+  renameRepository(upstream, ownerId, former, "elsewhere");
+  const other = createRepository(upstream, ownerId, { ownerId, name });
+  world.advance(3_600_000);
+  world.simulator.setFaults({ http: [{ kind: "status", status: 404, match: `GET /repositories/${former.id}` }] });
+  await world.catchUp();
+  world.simulator.setFaults({});
+  await resolveSelections(world.ctx);
+  world.advance(60_000);
+  await world.settle();
+  await world.settleMarks();
+  const states = await world.ctx.db.query(
+    sql`select repository_id::int as id, state from repository_syncs order by repository_id`,
+  );
+  expect(states).toEqual([
+    { id: former.id, state: "live" },
+    { id: other.id, state: "live" },
+  ]);
+  expect((await world.get(`/repos/${world.first}`)).body).toMatchObject({ id: other.id });
+});
 
 test("names that change owners in a row lead to who has them now, some intervals later", async () => {
   await using world = await openWorld({

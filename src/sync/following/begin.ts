@@ -3,7 +3,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
-import { storeMarks } from "../../mirror/store/marks.ts";
+import { afterLag, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe, overruling, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueBackfill, orLater } from "../../queues/queues.ts";
@@ -35,9 +35,13 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
     const askedAt = ctx.clock.now();
     await storeMarks(
       tx,
-      former.followed.map((id) => ({ kind: "repository", repositoryId: 0, key: id, askedAt, notBefore: askedAt })),
+      former.map(({ id, isPaused }) => {
+        // One that is paused may be gone: what a replica shows that lags is not believed.
+        const notBefore = isPaused ? afterLag(askedAt) : askedAt;
+        return { kind: "repository", repositoryId: 0, key: id, askedAt, notBefore };
+      }),
     );
-    tx.touch([repositoryId, ...former.gone]);
+    tx.touch([repositoryId, ...former.map(({ id }) => id)]);
     if (isNew) {
       await forgetProgress(tx, repositoryId);
       // Until now others' webhooks may have told where its issues went.

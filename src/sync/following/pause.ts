@@ -5,7 +5,7 @@ import { afterLag, type Mark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { enqueueMarks } from "../marks/marks.ts";
-import { confirmDeletion, moveAll } from "./state.ts";
+import { confirmAbsence, moveAll } from "./state.ts";
 
 /** `problem`: the reason, in words. */
 interface Pause {
@@ -42,7 +42,8 @@ export async function pause(
 }
 
 /**
- * Upstream was asked, and does not show the repository. It is gone if a webhook called it deleted. Otherwise it pauses.
+ * Upstream was asked, and does not show the repository. It is gone if a webhook called it deleted, or another has its
+ * name. Otherwise it pauses.
  */
 export async function endOrPause(
   ctx: Pick<Context, "config" | "clock" | "db">,
@@ -50,9 +51,11 @@ export async function endOrPause(
   reason: Pause,
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    if (await confirmDeletion(tx, repositoryId))
+    const absence = await confirmAbsence(tx, repositoryId);
+    if (absence === "deleted")
       await mergeObserved(tx, { seen: [seenOf(repositoryId, ctx.clock.now(), "deleted")], shapes: new Map() });
-    else await pauseWithin(ctx, tx, [repositoryId], reason);
+    if (absence === null) await pauseWithin(ctx, tx, [repositoryId], reason);
+    else tx.touch([repositoryId]);
   });
 }
 

@@ -23,6 +23,11 @@ export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "pause
 /** The reason of a pause after a webhook said that the repository was deleted. Only a read can confirm that. */
 export const TOLD_DELETED = "a webhook says that it was deleted, and upstream is being asked";
 
+/** The reason of a pause after another repository was seen under its name. It may have been renamed. */
+const NAME_TAKEN = "another repository has its name now, and upstream is being asked";
+const DELETED = "upstream says it was deleted";
+const REPLACED = "another repository has its name now";
+
 /** The reason of a repository that was removed here. A selection `owner/*` does not bring it back. */
 const REMOVED_HERE = "removed here";
 
@@ -59,12 +64,16 @@ export async function moveAll(queries: Queries, repositoryIds: readonly number[]
   return rows.map(({ id }) => id);
 }
 
-/** Confirms a webhook: upstream does not show the repository. False: no webhook said that it was deleted. */
-export async function confirmDeletion(queries: Queries, repositoryId: number): Promise<boolean> {
-  const confirmed = await queries.count(sql`
-    update repository_syncs set state = 'gone', problem = 'upstream says it was deleted'
-      where repository_id = ${repositoryId} and state = 'paused' and problem = ${TOLD_DELETED}`);
-  return confirmed > 0;
+/**
+ * Upstream does not show the repository, and that is the second sign: the first was a webhook that called it deleted, or
+ * another repository of its name. Null: there was none.
+ */
+export async function confirmAbsence(queries: Queries, repositoryId: number): Promise<"deleted" | "replaced" | null> {
+  const [row] = await queries.query<{ problem: string }>(sql`
+    update repository_syncs set state = 'gone', problem = case problem when ${TOLD_DELETED} then ${DELETED} else ${REPLACED} end
+      where repository_id = ${repositoryId} and state = 'paused' and problem in (${TOLD_DELETED}, ${NAME_TAKEN})
+      returning problem`);
+  return row ? (row.problem === DELETED ? "deleted" : "replaced") : null;
 }
 
 /**
@@ -85,21 +94,19 @@ export async function moveToBackfill(
 }
 
 /**
- * Upstream showed that this repository has the name. A paused repository that had it before is gone: upstream does not
- * show it, or not under this name. Answers the repositories that still count as followed under the name.
+ * Upstream showed that this repository has the name. Answers those that had it before: each is to be asked for. One that
+ * upstream did not show lately, and does not show then, is gone.
  */
 export async function yieldName(
   queries: Queries,
   { id, fullName }: { id: number; fullName: string },
-): Promise<{ gone: number[]; followed: number[] }> {
-  const rows = await queries.query<{ id: number; state: FollowedState }>(sql`
-    with former as (select s.repository_id, s.state from repositories r join repository_syncs s on s.repository_id = r.id
+): Promise<{ id: number; isPaused: boolean }[]> {
+  return await queries.query(sql`
+    with former as (select s.repository_id, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
       where folded(r.full_name) = folded(${fullName}) and r.id <> ${id} and ${MIRRORED} order by r.id for update of s),
-    lost as (update repository_syncs s set state = 'gone', problem = 'another repository has its name now'
-      from former f where s.repository_id = f.repository_id and f.state = 'paused')
-    select repository_id as id, state from former`);
-  const ids = (isPaused: boolean) => rows.flatMap((row) => ((row.state === "paused") === isPaused ? [row.id] : []));
-  return { gone: ids(true), followed: ids(false) };
+    lost as (update repository_syncs s set problem = ${NAME_TAKEN}
+      from former f where s.repository_id = f.repository_id and f.state = 'paused' and f.problem is distinct from ${TOLD_DELETED})
+    select repository_id as id, state = 'paused' as "isPaused" from former`);
 }
 
 /** Removes repositories, whatever their state. */
