@@ -40,6 +40,33 @@ test.each(["deleted", "renamed"] as const)(
   },
 );
 
+test("a name whose repository was deleted is lost to another, though that has moved on before the name was looked up", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const upstream = world.simulator.world;
+  const [former] = [...upstream.repositories.values()].filter(({ fork }) => !fork);
+  if (!former) throw new Error("The generated repository is not there");
+  const { name, ownerId } = former;
+  await world.mirror(world.first);
+  deleteRepository(upstream, ownerId, former);
+  world.advance(3_600_000);
+  await world.catchUp();
+  const other = createRepository(upstream, ownerId, { ownerId, name });
+  renameRepository(upstream, ownerId, other, "elsewhere");
+  await resolveSelections(world.ctx);
+  world.advance(60_000);
+  await world.settle();
+  await world.settleMarks();
+  const states = await world.ctx.db.query(
+    sql`select repository_id::int as id, state from repository_syncs order by repository_id`,
+  );
+  expect(states).toEqual([
+    { id: former.id, state: "gone" },
+    { id: other.id, state: "live" },
+  ]);
+});
+
 test("a repository that was renamed is followed again, though upstream once did not show it before another took its name", async () => {
   await using world = await openWorld({
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),

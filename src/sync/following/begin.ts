@@ -9,7 +9,7 @@ import { observe, overruling, requireRepository } from "../../mirror/store/obser
 import { enqueueBackfill, orLater } from "../../queues/queues.ts";
 import { issueTransfers, repositories, repositorySyncs } from "../../schema.ts";
 import { forgetProgress } from "./backfill-progress.ts";
-import { moveToBackfill, yieldName } from "./state.ts";
+import { moveToBackfill, yieldNames } from "./state.ts";
 
 /** Why a repository is to be mirrored: a selection, or an installation of the App on it. */
 export type Reason = { pattern: string } | "installed";
@@ -31,7 +31,9 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
       overruling(observe("repository", representation, at), ({ key }) => key === repositoryId),
     );
     const isNew = await moveToBackfill(tx, repositoryId, { isNamed, selectedAt: ctx.clock.now() });
-    const former = await yieldName(tx, { id: repositoryId, fullName });
+    // The name may have led here by way of another that the repository has by now.
+    const names = isNamed ? [fullName, reason.pattern] : [fullName];
+    const former = await yieldNames(tx, { id: repositoryId, names });
     const askedAt = ctx.clock.now();
     await storeMarks(
       tx,

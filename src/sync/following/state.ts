@@ -94,16 +94,17 @@ export async function moveToBackfill(
 }
 
 /**
- * Upstream showed that this repository has the name. Answers those that had it before: each is to be asked for. One that
- * upstream did not show lately, and does not show then, is gone.
+ * Upstream showed that these names lead to this repository. Answers those that had one before: each is to be asked for.
+ * One that upstream did not show lately, and does not show then, is gone.
  */
-export async function yieldName(
+export async function yieldNames(
   queries: Queries,
-  { id, fullName }: { id: number; fullName: string },
+  { id, names }: { id: number; names: readonly string[] },
 ): Promise<{ id: number; isPaused: boolean }[]> {
   return await queries.query(sql`
     with former as (select s.repository_id, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
-      where folded(r.full_name) = folded(${fullName}) and r.id <> ${id} and ${MIRRORED} order by r.id for update of s),
+      where folded(r.full_name) in (${sql.join(names.map((name) => sql`folded(${name})`))}) and r.id <> ${id}
+        and ${MIRRORED} order by r.id for update of s),
     lost as (update repository_syncs s set problem = ${NAME_TAKEN}
       from former f where s.repository_id = f.repository_id and f.state = 'paused' and f.problem is distinct from ${TOLD_DELETED})
     select repository_id as id, state = 'paused' as "isPaused" from former`);
