@@ -18,7 +18,15 @@ const POLICY = [
 ].join("; ");
 
 /** The page's style sheets, in the order in which they apply. */
-export const STYLES = ["page.css", "forms.css", "tables.css", "plot.css", "dialogs.css", "phone.css"] as const;
+export const STYLES = [
+  "page.css",
+  "forms.css",
+  "tables.css",
+  "plot.css",
+  "dialogs.css",
+  "browse.css",
+  "phone.css",
+] as const;
 
 /**
  * Headers of all answers of the page. Referrers are allowed to this host, because without one the browser would send no
@@ -42,6 +50,7 @@ export function shell({ word, upstream }: { word: string; upstream: string }): R
   <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escapedHtml(VERSION)}</span></p>
   <p class="upstream muted">mirrors ${escapedHtml(upstream)}</p>
   <p id="live" class="live muted">Loading …</p>
+  <a href="/-/browse">Browse</a>
   <form method="post" action="/-/session/end"><input type="hidden" name="word" value="${escapedHtml(word)}"><button class="quiet">Sign out</button></form>
 </header>
 <section id="health" class="health" role="status" aria-label="Whether all is well"></section>
@@ -49,6 +58,24 @@ export function shell({ word, upstream }: { word: string; upstream: string }): R
 <main id="main" tabindex="-1"><noscript><p>This page needs JavaScript. <code>tain status</code> shows the same in a terminal.</p></noscript></main>
 <div id="said" class="said" role="status" aria-live="polite"></div>`,
     `<meta name="word" content="${escapedHtml(word)}"><script type="module" src="/-/files/page.js"></script>`,
+  );
+}
+
+/** The page on which the mirror is looked at. Its script asks the API, with the token of who looks. */
+export function browsePage({ upstream }: { upstream: string }): Reply {
+  return html(
+    200,
+    "Browse · Tain",
+    `<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escapedHtml(VERSION)}</span></p>
+  <p class="upstream muted">mirrors ${escapedHtml(upstream)}</p>
+  <p class="way"><a id="way" href="#/" hidden>All repositories</a></p>
+  <button class="quiet" id="leave" hidden>Forget the token</button>
+</header>
+<main id="main" tabindex="-1"><noscript><p>This page needs JavaScript. <code>tain sql</code> and the API show the same.</p></noscript></main>
+<div id="said" class="said" role="status" aria-live="polite"></div>`,
+    '<script type="module" src="/-/files/browse.js"></script>',
   );
 }
 

@@ -13,7 +13,7 @@ import { JsonBoundError, parseSent } from "../sent-json.ts";
 import { noteAct } from "../work/audit-log.ts";
 import { askForCommand, commandProgress } from "./commands.ts";
 import { files, fileTagOf, withTag } from "./files.ts";
-import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
+import { browsePage, GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
 import { isFromHere, isSecure, type Session, Sessions } from "./session.ts";
 import { VIEWS } from "./views.ts";
 
@@ -47,6 +47,7 @@ export function operatorPage(ctx: Context, { logins, watch }: Pick<Door, "logins
   const asOperator = (handle: SignedHandler): Handler => (door ? behind(door, handle) : async () => notSignedIn());
   return [
     files(),
+    get("/-/browse", () => browsePage({ upstream: ctx.config.upstreamUrl })),
     get("/-", () => seeOther("/-/")),
     get("/-/", async (exchange) => (door ? await home(door, exchange) : unsetPage())),
     post("/-/session", async (exchange) => (door ? await signIn(door, exchange) : unsetPage())),

@@ -9,6 +9,7 @@ import { type Browser, chromium, type Locator, type Page } from "playwright-core
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
+import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { noteQuota } from "../../src/upstream/quota/history.ts";
 import { projectRoot } from "../docs/markdown.ts";
@@ -22,6 +23,7 @@ const isWanted = process.env.PAGE === "1";
 const OPERATOR = "the-operators-token-of-the-browser";
 /** Upstream still signs with the second secret, while the first one replaces it. */
 const SECRETS = ["the-new-secret-of-the-hooks", "the-old-secret-of-the-hooks"] as const;
+const NASTY = `<img src=x onerror="alert('1')">`;
 const SHOTS = join(projectRoot, ".tain", "proofs", "page");
 const VIEWS = [
   "home",
@@ -77,9 +79,9 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
   async function openPage({ colorScheme, viewport }: Pick<(typeof LOOKS)[number], "colorScheme" | "viewport">) {
     const opened = await browser.newPage({ colorScheme, viewport, reducedMotion: "reduce" });
     opened.on("pageerror", (error) => complaints.push(error.message));
-    // Chromium also logs the 401 that answers a refused token.
+    // Chromium also logs what the API refuses.
     opened.on("console", (line) => {
-      if (line.type() === "error" && !/status of 401/.test(line.text())) complaints.push(line.text());
+      if (line.type() === "error" && !/status of (401|403|404|422)/.test(line.text())) complaints.push(line.text());
     });
     return opened;
   }
@@ -378,6 +380,61 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.getByRole("cell", { name: /^revoked/ }).waitFor();
+  });
+
+  test("the mirror is looked at with a caller's token, by the keyboard alone, and others' words stay words", {
+    timeout: LONG_TEST_MS,
+  }, async () => {
+    const issue = [...world.simulator.world.issues.values()].find(
+      (one) => !one.pull && !one.deleted && world.simulator.world.fullName(one.repository) === world.first,
+    );
+    if (!issue) throw new Error("There is no issue");
+    editIssue(world.simulator.world, issue.repository.ownerId, issue, { title: NASTY, body: NASTY, state: "open" });
+    await world.catchUp();
+    for (const look of LOOKS) {
+      const own = await openPage(look);
+      const shown = async (name: string) => {
+        await expectAccessible(own);
+        const sticksOut = await own.evaluate(
+          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+        );
+        expect({ name, look: look.name, sticksOut }).toEqual({ name, look: look.name, sticksOut: 0 });
+        await shoot(own, `browse-${name}-${look.name}`);
+      };
+      await own.goto(`${world.url}/-/browse`);
+      await own.getByLabel("A token that the API takes").fill("wrong");
+      await own.keyboard.press("Enter");
+      await own.getByRole("alert").getByText("The API says: Bad credentials").waitFor();
+      await shown("token");
+      await own.getByLabel("A token that the API takes").fill(world.token);
+      await own.keyboard.press("Enter");
+      await own.getByRole("heading", { level: 1, name: "Repositories" }).waitFor();
+      await shown("repositories");
+      await own.getByRole("link", { name: world.first }).press("Enter");
+      await own.getByRole("heading", { level: 1, name: world.first }).waitFor();
+      await own.getByLabel(/^Search, /).fill("is:issue is:open onerror in:title");
+      await own.keyboard.press("Enter");
+      const found = own.getByRole("link", { name: NASTY });
+      await found.waitFor();
+      await own.getByRole("table").getByText("1 result").waitFor();
+      await shown("search");
+      await found.press("Enter");
+      await own.getByRole("heading", { level: 1, name: NASTY }).waitFor();
+      await own.getByText(/^Upstream confirmed this /).waitFor();
+      await own.getByText(`JSON /repos/${world.first}/issues/${issue.number}`, { exact: true }).press("Enter");
+      await own.getByText(`"number": ${issue.number},`).waitFor();
+      await own.getByText("SQL tain sql").press("Enter");
+      await own
+        .getByText(`from tain_v1.comments where repository = '${world.first}' and number = ${issue.number};`)
+        .waitFor();
+      await shown("issue");
+      await own.goto(`${world.url}/-/browse#/nobody/nothing`);
+      await own.getByRole("alert").waitFor();
+      await own.getByRole("button", { name: "Forget the token" }).press("Enter");
+      await own.getByLabel("A token that the API takes").or(own.getByRole("alert")).first().waitFor();
+      expect(await own.evaluate("sessionStorage.length")).toBe(0);
+      await own.close();
+    }
   });
 
   test("every view in light, in dark and on a phone: axe finds nothing serious, and nothing sticks out", {

@@ -118,6 +118,7 @@ describe("what guards the page", () => {
     for (const [path, headers] of [
       ["/-/", { cookie }],
       ["/-/", {}],
+      ["/-/browse", {}],
       ["/-/files/page.js", {}],
     ] as const) {
       const answer = await at.ask(path, { headers });
@@ -135,7 +136,7 @@ describe("what guards the page", () => {
       );
       expect(policy).not.toContain("unsafe");
       expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
-      if (path !== "/-/") continue;
+      if (path === "/-/files/page.js") continue;
       expect(answer.headers.get("cache-control")).toBe("no-store");
       const text = await answer.text();
       expect(text).not.toMatch(
@@ -156,10 +157,11 @@ describe("what guards the page", () => {
         headers: { "if-none-match": answer.headers.get("etag") ?? "" },
       });
       expect([again.status, await again.text()]).toEqual([304, ""]);
-      for (const [, next = ""] of (await answer.text()).matchAll(/from "\.\/([\w.]+)"/g)) await walk(next);
+      for (const [, next = ""] of (await answer.text()).matchAll(/from "\.\/([\w.-]+)"/g)) await walk(next);
     };
     await walk("page.js");
-    expect(seen.size).toBeGreaterThan(10);
+    await walk("browse.js");
+    expect(seen.size).toBeGreaterThan(20);
     expect((await at.ask("/-/files/page.css")).headers.get("content-type")).toBe("text/css; charset=utf-8");
     for (const name of ["tsconfig.json", "..%2froutes.ts", "nothing.js"])
       expect((await at.ask(`/-/files/${name}`)).status).toBe(404);
