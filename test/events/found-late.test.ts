@@ -5,6 +5,8 @@ import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
 import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
+import { createReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
@@ -14,7 +16,9 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
+import { askAt } from "../support/asking.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tell } from "./tell.ts";
@@ -407,6 +411,45 @@ test("a comment that was stored before its issue's transfer is known is told of 
   world.advance(2 * MINUTE);
   await makeEvents(ctx);
   expect(await commentsMade(world, to.id)).toEqual(moved.thread.map(({ id }) => id).sort());
+});
+
+test("a review and its comment that were read before their pull request are told of once it is here", async () => {
+  const { world, upstream, repository, pass } = await openUnheard();
+  await using _ = world;
+  const by = repository.ownerId;
+  pushBranch(upstream, by, repository, "read-late");
+  const branches = { headRepository: repository, headRef: "read-late", baseRef: repository.defaultBranch };
+  const pull = createPull(upstream, by, { repository, title: "read late", ...branches });
+  const comment = createReviewComment(upstream, by, pull, { path: "README.md", body: "on a line" });
+  const shown = async (path: string) =>
+    (await askAt(world.simulator.url, "GET", `/repos/${world.first}/pulls/${path}`, { token: UPSTREAM_TOKEN })).body;
+  const at = {
+    api: world.simulator.url,
+    seenAt: world.ctx.clock.now(),
+    read: true,
+    repository: { ...repository, fullName: world.first, htmlUrl: null },
+  };
+  const observed = [
+    observe("review", await shown(`${pull.number}/reviews/${comment.reviewId}`), at),
+    observe("review_comment", await shown(`comments/${comment.id}`), at),
+  ];
+  await world.ctx.db.transaction((tx) => mergeObserved(tx, joinObserved(observed)));
+  const made = async () => {
+    pass(2 * MINUTE);
+    await makeEvents(world.ctx);
+    return (
+      await world.ctx.db.query<{ name: string }>(sql`
+      select event || '.' || action as name from events where is_made and event like 'pull_request%' order by 1`)
+    ).map(({ name }) => name);
+  };
+  expect(await made()).toEqual([]);
+  await world.catchUp();
+  await world.settleMarks();
+  expect(await made()).toEqual([
+    "pull_request.opened",
+    "pull_request_review.submitted",
+    "pull_request_review_comment.created",
+  ]);
 });
 
 test("the comments of a transferred issue wait for an issue that was not stored when they were", async () => {

@@ -113,7 +113,7 @@ export async function withPayloads(
 }
 
 /** What a resource of the kind stands under, if its payloads show that beside it. */
-function parentBeside(kind: Kind): Resource["parent"] {
+export function parentBeside(kind: Kind): Resource["parent"] {
   const { parent, events } = resourceOf(kind);
   return parent && Object.values(events?.beside ?? {}).includes(parent.kind) ? parent : undefined;
 }

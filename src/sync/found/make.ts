@@ -7,7 +7,7 @@ import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { keepMade } from "../../inbox/made.ts";
 import { type Json, textOf } from "../../json.ts";
 import type { Kind } from "../../kinds/contract/kind.ts";
-import { EVENT_ORDER } from "../../kinds/registry.ts";
+import { EVENT_ORDER, resourceOf, resources } from "../../kinds/registry.ts";
 import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { repeated } from "../../waits/repeated.ts";
@@ -17,7 +17,7 @@ import { aboutOf, ownerOf, saysPrivate } from "../events/events.ts";
 import { findMirrored } from "../following/state.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
-import { type MadeOf, type MakingOf, payloadText, storedByName, withPayloads } from "./documents.ts";
+import { type MadeOf, type MakingOf, parentBeside, payloadText, storedByName, withPayloads } from "./documents.ts";
 import { makingsOf } from "./makings.ts";
 
 /** Resources of one transaction. */
@@ -67,16 +67,25 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
  * Whether no event can be made yet of the change `f` of `found_changes`.
  *
  * The visibility is unknown while upstream does not show the repository: then the mirror hides it of its own accord. The
- * read that shows the repository again tells whether there is an event. The comments of a transferred issue are stored
- * before the issue, and an event shows both. A comment whose issue has not come within the hour waits no longer.
+ * read that shows the repository again tells whether there is an event. A comment or a review may be stored before what
+ * it stands under, and its event shows both. If that has not come within the hour, it waits no longer.
  */
 function waitsFor(until: Date): SQL {
   return sql`(f.kind = 'repository' and f.aspect = 'private' and exists (
       select from repository_syncs s where s.repository_id = f.repository_id and s.state = 'paused')
-    or f.kind = 'issue_comment' and f.found_at > ${until}::timestamptz - ${BELIEVED_WITHIN} and exists (
-      select from issue_comments c where c.repository_id = f.repository_id and c.id = f.key
-        and not exists (select from issues i where i.repository_id = c.repository_id and i.number = c.issue_number)))`;
+    or f.found_at > ${until}::timestamptz - ${BELIEVED_WITHIN} and ${sql.or(LACKS_PARENT)})`;
 }
+
+/** Whether what the changed resource stands under, and its event shows beside it, is not stored. One for each kind. */
+const LACKS_PARENT: readonly SQL[] = resources.flatMap(({ kind, table, keyColumn }) => {
+  const parent = parentBeside(kind);
+  if (!parent) return [];
+  const above = resourceOf(parent.kind);
+  return sql`(f.kind = ${kind} and exists (
+    select from ${table} c where c.repository_id = f.repository_id and ${sql.identifier(`c.${keyColumn}`)} = f.key
+      and not exists (select from ${above.table} p where p.repository_id = c.repository_id
+        and ${sql.identifier(`p.${above.keyColumn}`)} = ${sql.identifier(`c.${parent.column}`)})))`;
+});
 
 /**
  * Whether a delivery that came before the due changes is not applied yet. It may tell of them. If not, its event has a
