@@ -122,13 +122,17 @@ export class UpstreamForCallers {
 
   /**
    * Asks a query of one point with the mirror's credentials.
-   * @throws as `get`
+   * @throws as `get`, also for an answer that `read` cannot read
    */
-  async query(caller: Caller, document: string, variables: Fields): Promise<GraphqlAnswer> {
+  async query<Value>(
+    caller: Caller,
+    { document, variables, read }: { document: string; variables: Fields; read: (answer: GraphqlAnswer) => Value },
+  ): Promise<{ value: Value; seenAt: Date }> {
     await this.#take(caller);
     const signal = AbortSignal.timeout(CALLERS_PATIENCE_MS);
     try {
-      return await this.#ctx.upstream.graphql(document, variables, { priority: "audit", signal });
+      const answer = await this.#ctx.upstream.graphql(document, variables, { priority: "audit", signal });
+      return { value: read(answer), seenAt: answer.seenAt };
     } catch (error) {
       throw readFault(error, { now: this.#ctx.clock.now(), isLate: signal.aborted, whose: "the mirror's" });
     }

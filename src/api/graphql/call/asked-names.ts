@@ -23,11 +23,9 @@ export async function askNames(
   if (due.length === 0) return none;
   // A worker learns whether the mirror's token may read emails: it reads names first, and where it is told of them.
   const withEmails = !(await isLacking(ctx.db, EMAILS, ctx.clock.now()));
-  const { document, variables, read } = namesQuestion(due, { withEmails });
   try {
-    const answer = await ctx.upstream.query(caller, document, variables);
-    const names = read(answer);
-    await ctx.db.transaction((tx) => storeNames(tx, { names, seenAt: answer.seenAt, api: ctx.config.upstreamUrl }));
+    const { value: names, seenAt } = await ctx.upstream.query(caller, namesQuestion(due, { withEmails }));
+    await ctx.db.transaction((tx) => storeNames(tx, { names, seenAt, api: ctx.config.upstreamUrl }));
     return ids.map((id) => {
       const shown = names.get(id);
       return shown === undefined || shown === "unclear" ? null : shown;
