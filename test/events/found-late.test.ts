@@ -413,6 +413,39 @@ test("a comment that was stored before its issue's transfer is known is told of 
   expect(await commentsMade(world, to.id)).toEqual(moved.thread.map(({ id }) => id).sort());
 });
 
+test("a change back that nobody told is told, though an older event has its value and a place behind", async () => {
+  const { world, upstream, repository, issue, unsent, pass, find } = await openUnheard();
+  await using _ = world;
+  const by = repository.ownerId;
+  const edit = (title: string) => {
+    pass(1_000);
+    editIssue(upstream, by, issue, { title });
+  };
+  edit("first");
+  edit("second");
+  const [first, second] = unsent.splice(0);
+  if (!first || !second) throw new Error("Upstream told of no edits");
+  // The first arrives while the mirror's clock runs ahead: its event waits for its place until then.
+  world.advance(10 * MINUTE);
+  await tell(world, first);
+  world.advance(-10 * MINUTE);
+  await tell(world, second);
+  await world.settle();
+  edit("first");
+  await find();
+  pass(15 * MINUTE);
+  await world.settle();
+  await makeEvents(world.ctx);
+  await world.settle();
+  const all = await told(world, issue.number);
+  expect(all.filter(([, , how]) => how === "sent")).toEqual([
+    ["edited", "second", "sent"],
+    ["edited", "first", "sent"],
+  ]);
+  // Who goes by the times in the events knows the second until then.
+  expect(all.at(-1)).toEqual(["edited", "first", "made"]);
+});
+
 test("a review and its comment that were read before their pull request are told of once it is here", async () => {
   const { world, upstream, repository, pass } = await openUnheard();
   await using _ = world;

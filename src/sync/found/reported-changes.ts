@@ -146,23 +146,22 @@ export async function heardAnew(
     for (const each of one.reportedChanges) {
       const name = aspectName(each);
       const row = rows.get(name);
-      const value = behind.get(`${one.deliveryId} ${name}`);
-      const last = value === undefined ? each : { ...each, value };
-      if (wasMade(row, each) && !isOtherwise(last)) continue;
+      const later = behind.get(`${one.deliveryId} ${name}`);
+      const last = later ? { ...each, value: later.value } : each;
+      // What comes behind is older: who goes by times goes on with this one.
+      const isLate =
+        later !== undefined &&
+        !sameAspect(later.value, each.value) &&
+        Number(later.updatedAt) < Number(each.updatedAt ?? 0);
+      const isNews = isOtherwise(last) || isLate;
+      if (wasMade(row, each) && !isNews) continue;
       if (each.isBeside) {
         // Of a resource that targets know already, they have heard such values by events of their own.
         const isKnown = row?.heardAt !== null || !isFresh(each);
-        if (said.has(name) || (!isOtherwise(last) && isKnown)) continue;
-      } else if (
-        !row &&
-        !isFresh(each) &&
-        !conflicting.has(resourceName(each)) &&
-        !isOtherwise(last) &&
-        !said.has(name)
-      )
-        continue;
+        if (said.has(name) || (!isNews && isKnown)) continue;
+      } else if (!row && !isFresh(each) && !conflicting.has(resourceName(each)) && !isNews && !said.has(name)) continue;
       // What targets now know differs from what the mirror shows. It may stay so: the webhook was late.
-      said.set(name, { ...last, foundAt: isOtherwise(last) ? at : null, isLate: false });
+      said.set(name, { ...last, foundAt: isNews ? at : null, isLate });
       if (row) row.overtaken = true;
     }
   }
@@ -170,7 +169,7 @@ export async function heardAnew(
   const newest = older.length > 0 ? await newestTold(tx, older, heard) : new Map<string, ReportedChange>();
   for (const one of older) {
     const { updatedAt, value } = newest.get(aspectName(one)) ?? one;
-    one.isLate = !sameAspect(value, one.value) && Number(updatedAt) > Number(one.updatedAt);
+    one.isLate ||= !sameAspect(value, one.value) && Number(updatedAt) > Number(one.updatedAt);
   }
   await noteSaid(tx, [...said.values()], at);
   return anew;
@@ -222,7 +221,10 @@ async function newestTold(
  * The last values of the same aspects that later deliveries gave, by delivery and aspect. Batches are applied side by
  * side, so these may be applied already; their events wait for a place behind those of the earlier deliveries.
  */
-async function toldBehind(tx: Transaction, heard: readonly HeardDelivery[]): Promise<Map<string, Json>> {
+async function toldBehind(
+  tx: Transaction,
+  heard: readonly HeardDelivery[],
+): Promise<Map<string, Pick<ReportedChange, "value" | "updatedAt">>> {
   const own = heard.filter(({ repositoryId, reportedChanges }) => repositoryId !== null && reportedChanges.length > 0);
   const rows = await tx.prepared<{ before: string; repositoryId: number; event: string; payload: string }>(sql`
     select x.id as before, x.r as "repositoryId", e.event, convert_from(d.payload, 'UTF8') as payload
@@ -244,7 +246,7 @@ async function toldBehind(tx: Transaction, heard: readonly HeardDelivery[]): Pro
     rows.flatMap(({ before, repositoryId, event, payload }) =>
       reportedChangesOf(event, parseStored<Fields>(payload), repositoryId)
         .filter(({ isBeside }) => !isBeside)
-        .map((each): [string, Json] => [`${before} ${aspectName(each)}`, each.value]),
+        .map((each): [string, ReportedChange] => [`${before} ${aspectName(each)}`, each]),
     ),
   );
 }
