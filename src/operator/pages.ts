@@ -40,15 +40,18 @@ export const GUARDS = {
   "Cross-Origin-Resource-Policy": "same-origin",
 } as const;
 
+/** How the pages begin that show the mirror. The caller ends the header. */
+const top = (upstream: string) => `<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escapedHtml(VERSION)}</span></p>
+  <p class="upstream muted">mirrors ${escapedHtml(upstream)}</p>`;
+
 /** The page of a signed-in operator. Its script loads everything else. `word`: see `Session`. */
 export function shell({ word, upstream }: { word: string; upstream: string }): Reply {
   return html(
     200,
     "Tain",
-    `<a class="skip" href="#main">Skip to the content</a>
-<header class="top">
-  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escapedHtml(VERSION)}</span></p>
-  <p class="upstream muted">mirrors ${escapedHtml(upstream)}</p>
+    `${top(upstream)}
   <p id="live" class="live muted">Loading …</p>
   <a href="/-/browse">Browse</a>
   <form method="post" action="/-/session/end"><input type="hidden" name="word" value="${escapedHtml(word)}"><button class="quiet">Sign out</button></form>
@@ -66,10 +69,7 @@ export function browsePage({ upstream }: { upstream: string }): Reply {
   return html(
     200,
     "Browse · Tain",
-    `<a class="skip" href="#main">Skip to the content</a>
-<header class="top">
-  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escapedHtml(VERSION)}</span></p>
-  <p class="upstream muted">mirrors ${escapedHtml(upstream)}</p>
+    `${top(upstream)}
   <p class="way"><a id="way" href="#/" hidden>All repositories</a></p>
   <button class="quiet" id="leave" hidden>Forget the token</button>
 </header>

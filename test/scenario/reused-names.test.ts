@@ -6,7 +6,29 @@ import { createRepository, deleteRepository, renameRepository } from "../../src/
 import { generateWorld } from "../../src/simulator/generate/generate.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { askAt } from "../support/asking.ts";
-import { openWorld } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+/** A mirror of one repository. */
+async function openMirrored() {
+  const world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const upstream = world.simulator.world;
+  const [former] = [...upstream.repositories.values()].filter(({ fork }) => !fork);
+  if (!former) throw new Error("The generated repository is not there");
+  await world.mirror(world.first);
+  return { world, upstream, former };
+}
+
+/** The states of all repositories, once upstream was asked for those in doubt. */
+async function statesOnceAsked(world: TestWorld) {
+  world.advance(60_000);
+  await world.settle();
+  await world.settleMarks();
+  return await world.ctx.db.query(
+    sql`select repository_id::int as id, state from repository_syncs order by repository_id`,
+  );
+}
 
 test.each(["deleted", "renamed"] as const)(
   "a name whose repository was %s, and that another took, leads to the other",
@@ -41,41 +63,25 @@ test.each(["deleted", "renamed"] as const)(
 );
 
 test("a name whose repository was deleted is lost to another, though that has moved on before the name was looked up", async () => {
-  await using world = await openWorld({
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
-  });
-  const upstream = world.simulator.world;
-  const [former] = [...upstream.repositories.values()].filter(({ fork }) => !fork);
-  if (!former) throw new Error("The generated repository is not there");
+  const { world, upstream, former } = await openMirrored();
+  await using _ = world;
   const { name, ownerId } = former;
-  await world.mirror(world.first);
   deleteRepository(upstream, ownerId, former);
   world.advance(3_600_000);
   await world.catchUp();
   const other = createRepository(upstream, ownerId, { ownerId, name });
   renameRepository(upstream, ownerId, other, "elsewhere");
   await resolveSelections(world.ctx);
-  world.advance(60_000);
-  await world.settle();
-  await world.settleMarks();
-  const states = await world.ctx.db.query(
-    sql`select repository_id::int as id, state from repository_syncs order by repository_id`,
-  );
-  expect(states).toEqual([
+  expect(await statesOnceAsked(world)).toEqual([
     { id: former.id, state: "gone" },
     { id: other.id, state: "live" },
   ]);
 });
 
 test("a repository that was renamed is followed again, though upstream once did not show it before another took its name", async () => {
-  await using world = await openWorld({
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
-  });
-  const upstream = world.simulator.world;
-  const [former] = [...upstream.repositories.values()].filter(({ fork }) => !fork);
-  if (!former) throw new Error("The generated repository is not there");
+  const { world, upstream, former } = await openMirrored();
+  await using _ = world;
   const { name, ownerId } = former;
-  await world.mirror(world.first);
   renameRepository(upstream, ownerId, former, "elsewhere");
   const other = createRepository(upstream, ownerId, { ownerId, name });
   world.advance(3_600_000);
@@ -83,13 +89,7 @@ test("a repository that was renamed is followed again, though upstream once did 
   await world.catchUp();
   world.simulator.setFaults({});
   await resolveSelections(world.ctx);
-  world.advance(60_000);
-  await world.settle();
-  await world.settleMarks();
-  const states = await world.ctx.db.query(
-    sql`select repository_id::int as id, state from repository_syncs order by repository_id`,
-  );
-  expect(states).toEqual([
+  expect(await statesOnceAsked(world)).toEqual([
     { id: former.id, state: "live" },
     { id: other.id, state: "live" },
   ]);
