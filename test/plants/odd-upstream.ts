@@ -205,7 +205,7 @@ export const oddUpstreamPlants: readonly Plant[] = [
     property: 2,
     does: "A webhook that came late tells an old value, and no event tells the present one.",
     file: "src/sync/found/reported-changes.ts",
-    replaces: [["foundAt: isOtherwise(last) ? at : null", "foundAt: null"]],
+    replaces: [["foundAt: isNews ? at : null", "foundAt: null"]],
     tests: ["test/events/found-late.test.ts"],
   },
   {

@@ -55,25 +55,39 @@ export async function look(path) {
 }
 
 /**
+ * What this host answers.
  * @param {string} path
  * @param {RequestInit} options
+ * @param {string} [then] what is told if there is no answer
  */
-async function send(path, options) {
+export async function reach(path, options, then = "Try again in a moment.") {
   let response;
   try {
     // The page compares tags itself: the browser's cache would hide a 304.
     response = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(20_000) });
   } catch {
-    throw new AskError("The web process does not answer. The page tries again by itself.");
+    throw new AskError(`The web process does not answer. ${then}`);
   }
   learnClock(response.headers.get("Date"));
+  return response;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} options
+ */
+async function send(path, options) {
+  const response = await reach(path, options, "The page tries again by itself.");
   // The session is over: the server shows where to sign in.
   if (response.status === 401) location.reload();
   return response;
 }
 
-/** @param {Response} response */
-async function bodyOf(response) {
+/**
+ * The JSON of an answer. Throws an AskError with the message of a refusal.
+ * @param {Response} response
+ */
+export async function bodyOf(response) {
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new AskError(body?.message ?? `The web process answers ${response.status}`, body?.health);
   return body;

@@ -1,6 +1,5 @@
 // What is asked to look at the mirror: its API, with the token of who looks. So nobody is shown more than the API shows.
-import { AskError } from "./api.js";
-import { learnClock } from "./words.js";
+import { AskError, bodyOf, reach } from "./api.js";
 
 /** Kept for this tab alone, and gone with it. */
 const KEPT = "tain-token";
@@ -33,35 +32,23 @@ export class TokenError extends AskError {}
  */
 export async function ask(path) {
   const shown = token();
-  let response;
-  try {
-    response = await fetch(path, {
-      headers: {
-        Accept: "application/vnd.github+json",
-        ...(shown === null ? {} : { Authorization: `Bearer ${shown}` }),
-      },
-      cache: "no-store",
-      credentials: "omit",
-      signal: AbortSignal.timeout(20_000),
-    });
-  } catch {
-    throw new AskError("The web process does not answer. Try again in a moment.");
-  }
-  learnClock(response.headers.get("Date"));
-  const body = await response.json().catch(() => null);
-  if (!response.ok) {
-    const said = body?.message ?? `The API answers ${response.status}`;
-    throw response.status === 401 ? new TokenError(said) : new AskError(said);
-  }
+  const asked = { Accept: "application/vnd.github+json", ...(shown && { Authorization: `Bearer ${shown}` }) };
+  const response = await reach(path, { headers: asked, credentials: "omit" });
+  const body = bodyOf(response);
   const { headers } = response;
   return {
     path,
-    body,
+    body: await (response.status === 401 ? body.catch(asTokenError) : body),
     confirmedAt: headers.get("X-Tain-Confirmed-At"),
     isForwarded: headers.has("X-Tain-Passed-Through"),
     hint: headers.get("X-Tain-Hint"),
     pages: pagesIn(headers.get("Link")),
   };
+}
+
+/** @param {unknown} error @returns {never} */
+function asTokenError(error) {
+  throw error instanceof AskError ? new TokenError(error.message) : error;
 }
 
 /** @param {string | null} link */
