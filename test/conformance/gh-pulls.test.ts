@@ -261,7 +261,7 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
     const url = (await at.printed(["issue", "comment", String(number), "-R", at.repo, "--body", "said by gh"])).trim();
     const [comment] = await at.all(`/repos/${at.repo}/issues/${number}/comments`);
     expect([comment.html_url, comment.body]).toEqual([url, "said by gh"]);
-    // Whoever comments for the first time has a name once upstream was asked, within the minute.
+    // A first comment's author has a name here once upstream was asked for it.
     await fetchAndStoreNames(at.world.ctx);
 
     await at.printed(["issue", "close", String(number), "-R", at.repo, "--reason", "not planned"]);

@@ -1,4 +1,4 @@
-// The queries that find in the database what the page shows: of tain_v1, whose columns have a contract (docs/sql.md).
+// Queries for the things that the page shows, of a list for its newest: of tain_v1, whose columns have a contract (docs/sql.md).
 
 /** The repositories, in SQL. */
 export const REPOSITORIES_SQL =

@@ -64,7 +64,7 @@ export function isSuspected({ clock }: Pick<Context, "clock">): SQL {
   return sql`coalesce(greatest(w.untold_at, w.others_untold_at) > ${since}, false)`;
 }
 
-/** Where so many of the repositories of which webhooks tell lost some, their common way is to blame. */
+/** From so many lossy repositories on, what all webhooks have in common is to blame. `share`: of those with webhooks. */
 const LOST_BY_MANY = { least: 3, share: 1 / 3 };
 
 /**

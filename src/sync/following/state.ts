@@ -11,8 +11,8 @@ import { forgetProblems } from "../problems/problems.ts";
  * - live: the copy is complete, and followed.
  * - paused: upstream does not show the repository at the moment. The mirror serves its copy to callers who see private
  *   repositories (`pause.ts`), and catch-ups ask again.
- * - gone: upstream deleted the repository, as a webhook said and a read confirmed, or it was removed here. The rows are
- *   kept and not served.
+ * - gone: a webhook called the repository deleted, or another has its name, and a read confirmed that upstream shows it no
+ *   more; or it was removed here. The rows are kept and not served.
  *
  * A repository moves between the first three in any order, and from each of them to `gone`. Only a selection leads out
  * of `gone`: see `begin`. Jobs run for minutes beside removals, so each of their moves names the states that it may
