@@ -1,7 +1,6 @@
 /** The same as `gh.test.ts`: pull requests, labels, searches and status, writes, and other addresses. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { fetchAndStoreNames } from "../../src/sync/people/names.ts";
 import { DEVELOPMENT, ENTERPRISE, hasGh, openGhAtPort80 } from "./gh-runs.ts";
 import {
   GhWorld,
@@ -261,8 +260,6 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
     const url = (await at.printed(["issue", "comment", String(number), "-R", at.repo, "--body", "said by gh"])).trim();
     const [comment] = await at.all(`/repos/${at.repo}/issues/${number}/comments`);
     expect([comment.html_url, comment.body]).toEqual([url, "said by gh"]);
-    // A first comment's author has a name here once upstream was asked for it.
-    await fetchAndStoreNames(at.world.ctx);
 
     await at.printed(["issue", "close", String(number), "-R", at.repo, "--reason", "not planned"]);
     expect(await truth()).toEqual({ ...edited, state: "closed", reason: "not_planned" });
